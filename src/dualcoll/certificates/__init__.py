@@ -1,0 +1,1 @@
+"""Exact, independent proof of what a plan claims: rational arithmetic, no solver, no kernel."""

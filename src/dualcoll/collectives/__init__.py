@@ -1,0 +1,1 @@
+"""What must be true: the collectives, their names and their bandwidth conventions."""

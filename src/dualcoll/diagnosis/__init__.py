@@ -1,0 +1,1 @@
+"""What limits a plan, in words."""

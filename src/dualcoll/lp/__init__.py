@@ -1,0 +1,1 @@
+"""The solver boundary: linear programs on HiGHS. Nothing else imports highspy."""

@@ -1,0 +1,1 @@
+"""DualColl: collectives by fractional tree packing. One packing problem, many oracles."""

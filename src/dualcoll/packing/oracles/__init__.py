@@ -1,0 +1,1 @@
+"""Cheapest columns under link prices, one file per kind of column."""

@@ -1,0 +1,1 @@
+"""Tables and figures of topologies and plans."""

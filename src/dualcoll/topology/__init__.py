@@ -1,0 +1,1 @@
+"""What is wired: the fabric's model, its files, the catalogue and the importers."""
