@@ -94,10 +94,8 @@ def parse_size(text: object) -> int:
     if match is None:
         raise InputError(f"cannot read size {_shown(text)}", hint='write bytes, such as "64M", "1GiB" or "500MB"')
     unit = match["unit"] or ""
-    if unit.endswith("B"):
-        scale = _SCALE[unit.removesuffix("B")]
-    else:
-        scale = _BINARY[f"{unit.upper()}i"] if unit else 1
+    named = _SCALE.get(unit.removesuffix("B"), 1)
+    scale = named if unit.endswith("B") or not unit else _BINARY[f"{unit.upper()}i"]
     value = int(Fraction(match["number"]) * scale)
     if not 1 <= value <= MAX_SIZE:
         raise InputError(f"size {_shown(text)} is out of range", hint="a message has 1 to 2**63 - 1 bytes")

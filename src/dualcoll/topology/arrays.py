@@ -65,7 +65,9 @@ def fabric_arrays(topology: Topology) -> FabricArrays:
         tail=np.array([link.tail for link in links], dtype=np.int64),
         head=np.array([link.head for link in links], dtype=np.int64),
         latency=np.array([link.latency for link in links], dtype=np.float64),
-        capacity=np.array([x.capacity for x in (*links, *topology.shared)], dtype=np.float64),
+        capacity=np.array(
+            [link.capacity for link in links] + [row.capacity for row in topology.shared], dtype=np.float64
+        ),
         shared_ptr=np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64),
         shared_link=np.array([link for row in topology.shared for link in row.links], dtype=np.int64),
     )
@@ -82,8 +84,8 @@ def reversal(topology: Topology) -> Ints | None:
     """
     rows_of: dict[int, list[int]] = defaultdict(list)
     for i, row in enumerate(topology.shared):
-        for link in row.links:
-            rows_of[link].append(i)
+        for e in row.links:
+            rows_of[e].append(i)
     groups: dict[tuple[int, int], list[int]] = defaultdict(list)
     for e, link in enumerate(topology.links):
         groups[link.tail, link.head].append(e)

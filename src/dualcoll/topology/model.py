@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 import networkx as nx
 
@@ -133,7 +134,7 @@ class SharedCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A validated fabric. Boxes are resolved at construction: every node but a network switch has one.
+    """A validated fabric. ``rank`` and ``box`` are resolved at construction: only a network switch is without a box.
 
     Attributes:
         nodes: shape (V,).
@@ -158,7 +159,7 @@ class Topology:
         _check_nodes(self.nodes)
         _check_links(self.nodes, self.links)
         _check_shared(self.links, self.shared)
-        nodes = _with_boxes(self.nodes, self.links)
+        nodes = _with_boxes(tuple(replace(n, rank=n.is_rank) for n in self.nodes), self.links)
         object.__setattr__(self, "nodes", nodes)
         object.__setattr__(self, "index", {node.name: i for i, node in enumerate(nodes)})
 
@@ -197,7 +198,9 @@ class Topology:
         index = {node.name: i for i, node in enumerate(nodes)}
         links: list[Link] = []
         keys: dict[object, int] = {}
-        edges = graph.edges(keys=True, data=True) if graph.is_multigraph() else graph.edges(data=True)
+        edges: Any = graph.edges(data=True)
+        if isinstance(graph, nx.MultiGraph | nx.MultiDiGraph):
+            edges = graph.edges(keys=True, data=True)
         for edge in edges:
             tail, head, data = str(edge[0]), str(edge[1]), edge[-1]
             if "capacity" not in data:
