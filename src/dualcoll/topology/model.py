@@ -200,7 +200,9 @@ class Topology:
         keys: dict[object, int] = {}
         edges: Any = graph.edges(data=True)
         if isinstance(graph, nx.MultiGraph | nx.MultiDiGraph):
-            edges = graph.edges(keys=True, data=True)
+            edges = list(graph.edges(keys=True, data=True))
+            if {edge[2] for edge in edges} == set(range(len(edges))):
+                edges.sort(key=lambda edge: edge[2])  # to_networkx keys edges by link index
         for edge in edges:
             tail, head, data = str(edge[0]), str(edge[1]), edge[-1]
             if "capacity" not in data:
