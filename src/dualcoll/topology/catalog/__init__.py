@@ -1,1 +1,60 @@
-"""Ready-made fabrics by name."""
+"""Fabrics by name: abstract boxes and regular shapes.
+
+A spec is ``name``, ``name:size`` or ``name:option=value,…``: ``dgx-h100:boxes=4,network=rail``, ``torus:8x8``,
+``fat-tree:k=8``. Boxes are abstract (GPU-switch and GPU-network links, no PCIe stage).
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from dualcoll.errors import InputError
+from dualcoll.topology.catalog.boxes import BOXES
+from dualcoll.topology.catalog.options import Entry, Option
+from dualcoll.topology.catalog.shapes import SHAPES
+from dualcoll.topology.model import Topology
+
+__all__ = ["Entry", "Option", "catalog", "close_names", "entries", "is_box"]
+
+_ENTRIES = {entry.name: entry for entry in (*BOXES, *SHAPES)}
+
+
+def catalog(spec: str, **options: object) -> Topology:
+    """The fabric of that name: ``catalog("dgx-h100", boxes=4)`` or ``catalog("dgx-h100:boxes=4")``.
+
+    Bandwidths and times are given with their units, ``bandwidth="25GB/s"``.
+
+    Raises:
+        InputError: an unknown name or option, a value out of range, or a fabric too big to handle.
+    """
+    name, _, rest = spec.partition(":")
+    entry = _ENTRIES.get(name.strip())
+    if entry is None:
+        close = close_names(name)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise InputError(f"the catalogue has no {name[:60]!r}", hint=f"{hint}`dualcoll topo list` shows all names")
+    try:
+        given = entry.split(rest)
+        for key, value in options.items():
+            if key in given:
+                raise InputError(f"option {key} is given twice")
+            given[key] = value
+        text = ",".join(f"{key}={value}" if key != entry.size else str(value) for key, value in given.items())
+        return entry.build(f"{entry.name}:{text}" if text else entry.name, entry.parse(given))
+    except InputError as error:
+        raise error.within(spec[:100]) from None
+
+
+def entries() -> tuple[Entry, ...]:
+    """Everything the catalogue has, boxes first."""
+    return tuple(_ENTRIES.values())
+
+
+def close_names(name: str) -> list[str]:
+    """Catalogue names that look like this one, best first."""
+    return get_close_matches(name[:60].strip().lower(), _ENTRIES, n=2)
+
+
+def is_box(spec: str) -> bool:
+    """Whether the spec names a box, rather than a shape or nothing."""
+    return spec.partition(":")[0].strip() in {entry.name for entry in BOXES}
