@@ -12,10 +12,11 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from dualcoll.collectives.catalogue import busbw
 from dualcoll.progress import Outcome, Progress, relative_gap
 from dualcoll.topology.model import Forwarding, Topology
 
-__all__ = ["Cut", "Phase", "Plan", "Tree", "tree_depth"]
+__all__ = ["Bottleneck", "Cut", "Phase", "Plan", "Tree"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -63,6 +64,21 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """Links that limit the plan together, one kind of link or one shared capacity.
+
+    Attributes:
+        links: link indices. price_share: their part of the bound's price, in (0, 1]; the parts of a plan's bottlenecks sum to 1.
+        utilisation: least and most load over capacity among them. text: the same in words.
+    """
+
+    links: tuple[int, ...]
+    price_share: float
+    utilisation: tuple[float, float]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A certified packing.
 
@@ -79,6 +95,7 @@ class Plan:
         in_network: no schedule at all is faster than this cut allows.
         outcome: why the solver stopped; seconds, iterations: what it took; method: which solver.
         history: its progress reports.
+        bottleneck: what limits it, the dearest first.
     """
 
     topology: Topology
@@ -97,34 +114,19 @@ class Plan:
     iterations: int = 0
     method: str = ""
     history: tuple[Progress, ...] = ()
+    bottleneck: tuple[Bottleneck, ...] = ()
+
+    @property
+    def algbw(self) -> float:
+        """Algorithm bandwidth, bytes/s: message bytes over time."""
+        return self.value
+
+    @property
+    def busbw(self) -> float:
+        """Bus bandwidth, bytes/s, as nccl-tests defines it."""
+        return busbw(self.collective, len(self.participants), self.value)
 
     @property
     def gap(self) -> float:
         """``1 - value / bound``."""
         return relative_gap(self.value, self.bound)
-
-    @property
-    def depth(self) -> int:
-        """The most logical edges from a root to a leaf in any tree."""
-        return max(tree_depth(tree) for tree in self.trees)
-
-
-def tree_depth(tree: Tree) -> int:
-    """The most logical edges between the root and any rank, in either phase."""
-    deepest = 0
-    for phase in Phase:
-        step = {}
-        for (tail, head), kind in zip(tree.edges.tolist(), tree.phase.tolist(), strict=True):
-            if kind == phase:
-                child, parent = (tail, head) if phase is Phase.REDUCE else (head, tail)
-                step[child] = parent
-        depth = {tree.root: 0}
-        for node in step:
-            trail = []
-            while node not in depth:
-                trail.append(node)
-                node = step[node]
-            for known in reversed(trail):
-                depth[known] = depth[step[known]] + 1
-        deepest = max(deepest, max(depth.values()))
-    return deepest

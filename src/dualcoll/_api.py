@@ -1,0 +1,117 @@
+"""The verbs: wiring only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dualcoll.certificates import Proof, check_plan
+from dualcoll.collectives.catalogue import canonical_name
+from dualcoll.collectives.groups import participants_of
+from dualcoll.diagnosis.bottleneck import bottlenecks
+from dualcoll.errors import InputError
+from dualcoll.packing.allreduce import allreduce_problem
+from dualcoll.packing.column_generation import column_generation
+from dualcoll.packing.cuts import least_cut
+from dualcoll.packing.finish import claims, plan_trees
+from dualcoll.packing.garg_konemann import epsilon_for, garg_konemann
+from dualcoll.plans.document import PlanDocument, document_of
+from dualcoll.plans.file import read_document
+from dualcoll.plans.model import Plan
+from dualcoll.progress import Gap, Meter, Progress, Stop
+from dualcoll.topology.model import Forwarding, Topology
+from dualcoll.units import parse_size
+
+__all__ = ["METHODS", "check", "plan"]
+
+METHODS = ("auto", "garg-konemann")
+
+
+def plan(
+    topology: Topology,
+    collective: str = "allreduce",
+    *,
+    size: int | str = "1G",
+    stop: Stop | None = None,
+    ranks: str | Sequence[int | str] | None = None,
+    forward: str = "switches",
+    method: str = "auto",
+    seed: int = 0,
+    progress: Callable[[Progress], None] | None = None,
+    meter: Meter | None = None,
+) -> Plan:
+    """Plan a collective and prove how good the plan is.
+
+    Args:
+        topology: the fabric.
+        collective: any spelling of ``allreduce``.
+        size: bytes of the message, or text such as ``"1GiB"``.
+        stop: when to stop, such as ``Gap(0.01) | Seconds(30)``; the default is the exact optimum.
+        ranks: who takes part: ``"0-7,12"``, names, or a list of either; all ranks by default.
+        forward: ``"switches"``, or ``"all"`` to let every GPU and host forward for others.
+        method: ``"auto"`` (column generation) or ``"garg-konemann"`` (the paper's algorithm; its ε follows from the gap).
+        seed: breaks ties between equally cheap trees.
+        progress: called with each report.
+        meter: a clock of the caller's own instead of ``stop`` and ``progress``, for interrupting from outside.
+
+    Returns:
+        The plan; :func:`check` proves it.
+
+    Raises:
+        InputError: an unusable argument, or ranks that cannot reach each other.
+    """
+    name = canonical_name(collective)
+    message = parse_size(size)
+    if forward not in tuple(Forwarding):
+        raise InputError(f"forward {forward!r} is not known", hint='use "switches" or "all"')
+    if method not in METHODS:
+        raise InputError(f"method {method!r} is not known", hint=f"use one of {', '.join(METHODS)}")
+    forwarding = Forwarding(forward)
+    participants = participants_of(topology, ranks)
+    clock = meter or Meter(stop or Gap(0.0), progress)
+    problem = allreduce_problem(topology, participants, forwarding)
+    if method == "auto":
+        packing, outcome, calls = column_generation(problem, clock, seed)
+    else:
+        packing, outcome, calls = garg_konemann(problem, epsilon_for(clock.stop.gap), clock)
+    trees = plan_trees(problem, packing, participants, message)
+    value, bound, prices = claims(problem, packing, trees)
+    links = problem.fabric.links
+    made = Plan(
+        topology=topology,
+        collective=name,
+        participants=participants,
+        forwarding=forwarding,
+        size=message,
+        trees=trees,
+        link_prices=prices[:links],
+        shared_prices=prices[links:],
+        value=value,
+        bound=bound,
+        in_network=least_cut(problem.fabric, len(topology.nodes), participants),
+        outcome=outcome,
+        seconds=clock.seconds,
+        iterations=calls,
+        method=method,
+        history=tuple(clock.history),
+    )
+    return replace(made, bottleneck=bottlenecks(made))
+
+
+def check(plan: Plan | PlanDocument | str | Path, topology: Topology | None = None) -> Proof:
+    """Prove a plan's claims exactly, or say which is not supported.
+
+    Args:
+        plan: a plan, or a plan file that anybody wrote.
+        topology: another fabric to hold it against; its own by default.
+
+    Raises:
+        CheckFailed: with every unsupported claim and its witness.
+        InputError: a file that is no plan.
+    """
+    if isinstance(plan, Plan):
+        plan = document_of(plan)
+    elif not isinstance(plan, PlanDocument):
+        plan = read_document(Path(plan))
+    return check_plan(plan, topology)

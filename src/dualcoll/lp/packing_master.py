@@ -1,0 +1,58 @@
+"""The restricted packing LP on HiGHS: maximise Σ λ subject to row loads at most 1, columns added as they are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MasterSolution", "PackingMaster"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class MasterSolution:
+    """Primal rates (T,) and row duals (M,), both not negative; ``solved`` is False where the time limit came first."""
+
+    rates: Floats
+    duals: Floats
+    solved: bool
+
+
+class PackingMaster:
+    """Warm-started simplex: new columns keep the last basis primal feasible.
+
+    Args:
+        rows: M, number of rows; every right-hand side is 1.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._highs = highspy.Highs()
+        self._highs.setOptionValue("output_flag", False)
+        self._highs.setOptionValue("threads", 1)
+        self._highs.setOptionValue("presolve", "off")
+        self._highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
+        self._highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
+        self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        empty_i, empty_f = np.empty(0, np.int32), np.empty(0)
+        lower, upper = np.full(rows, -highspy.kHighsInf), np.ones(rows)
+        self._highs.addRows(rows, lower, upper, 0, np.zeros(rows, np.int32), empty_i, empty_f)
+
+    def add(self, rows: Ints, loads: Floats) -> None:
+        """Add a column: row indices (k,) and its loads there per unit rate (k,), relative to the right-hand sides."""
+        self._highs.addCol(1.0, 0.0, highspy.kHighsInf, rows.size, rows.astype(np.int32), loads)
+
+    def solve(self, seconds: float) -> MasterSolution:
+        """Optimise over the columns so far, for at most this many seconds."""
+        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + min(max(seconds, 1e-3), 1e9))
+        self._highs.run()
+        solution = self._highs.getSolution()
+        solved = self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        rates = np.maximum(np.array(solution.col_value, dtype=np.float64), 0.0)
+        duals = np.maximum(np.array(solution.row_dual, dtype=np.float64), 0.0)
+        return MasterSolution(rates, duals, solved)

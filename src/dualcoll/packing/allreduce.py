@@ -1,0 +1,72 @@
+"""AllReduce as a packing problem: which columns, which oracle, which rows."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualcoll.errors import InputError
+from dualcoll.packing.oracles.spanning_tree import ProjectedTreeOracle, VoronoiTreeOracle
+from dualcoll.packing.oracles.tree_pair import TreePairOracle
+from dualcoll.packing.problem import Oracle, PackingProblem
+from dualcoll.routing.policy_graph import policy_graph, require_connected
+from dualcoll.topology.arrays import fabric_arrays, reversal
+from dualcoll.topology.model import Forwarding, Topology
+
+__all__ = ["Columns", "allreduce_problem"]
+
+
+class Columns(StrEnum):
+    """Which structures may be packed; AUTO takes simple trees exactly where they are optimal."""
+
+    AUTO = "auto"
+    SIMPLE = "simple"
+    PAIR = "pair"
+
+
+def allreduce_problem(
+    topology: Topology,
+    participants: tuple[int, ...],
+    forwarding: Forwarding = Forwarding.SWITCHES,
+    columns: Columns = Columns.AUTO,
+) -> PackingProblem:
+    """The packing problem of an AllReduce among the participants (node indices, rank order).
+
+    Raises:
+        InputError: fewer than two participants, a rank that cannot be reached, or simple trees asked for on a fabric that is
+            not symmetric.
+    """
+    if len(participants) < 2:
+        raise InputError(f"{len(participants)} rank takes part", where=topology.name, hint="an AllReduce needs two")
+    graph = policy_graph(topology, participants, forwarding)
+    require_connected(topology, participants, graph)
+    fabric = fabric_arrays(topology)
+    partner = None if columns is Columns.PAIR else reversal(topology)
+    if partner is None:
+        if columns is Columns.SIMPLE:
+            raise InputError(
+                "simple trees need equal capacity in both directions of every cable",
+                where=topology.name,
+                hint="use pairs",
+            )
+        return PackingProblem.of(fabric, np.arange(fabric.capacity.size), TreePairOracle(graph, fabric))
+    oracle: Oracle
+    if graph.unconditional:
+        oracle = VoronoiTreeOracle(topology, partner, participants, forwarding)
+    else:
+        oracle = ProjectedTreeOracle(graph, fabric, partner)
+    return PackingProblem.of(fabric, _mirrored_rows(topology, partner), oracle)
+
+
+def _mirrored_rows(topology: Topology, partner: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A label per capacity row, equal for a link and its reverse, and for a shared capacity and its mirror image."""
+    links = np.minimum(np.arange(partner.size), partner)
+    labels: dict[tuple[int, ...], int] = {}
+    shared = []
+    for row in topology.shared:
+        mirror = tuple(sorted(int(partner[e]) for e in row.links))
+        key = min(tuple(sorted(row.links)), mirror)
+        shared.append(partner.size + labels.setdefault(key, len(labels)))
+    return np.concatenate([links, np.array(shared, np.int64)])

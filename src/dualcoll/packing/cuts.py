@@ -1,0 +1,55 @@
+"""The in-network bound: no schedule at all, multicast and reduction in the network included, beats the least directed cut
+between two participants, every node forwarding (docs/model.md §6)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualcoll.kernels.max_flow import max_flow
+from dualcoll.plans.model import Cut
+from dualcoll.topology.arrays import FabricArrays
+
+__all__ = ["least_cut"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def least_cut(fabric: FabricArrays, nodes: int, participants: tuple[int, ...]) -> Cut:
+    """The least capacity that leaves a node set holding some participants but not all.
+
+    A cut that parts any two participants parts the first from one of them, one way or the other: 2 (n-1) maximum flows, each
+    stopped as soon as it reaches the best cut so far.
+    """
+    tail, head = fabric.tail, fabric.head
+    capacity = fabric.capacity[: fabric.links]
+    arc_tail = np.column_stack([tail, head]).ravel()
+    arc_head = np.column_stack([head, tail]).ravel()
+    arcs = np.argsort(arc_tail, kind="stable")
+    ptr = np.zeros(nodes + 1, np.int64)
+    np.cumsum(np.bincount(arc_tail, minlength=nodes), out=ptr[1:])
+    residual = np.column_stack([capacity, np.zeros_like(capacity)]).ravel()
+
+    def leaving(side: NDArray[np.bool_]) -> float:
+        return float(capacity[side[tail] & ~side[head]].sum())
+
+    best, least = _single_nodes(fabric, nodes, participants)
+    first = participants[0]
+    for other in participants[1:]:
+        for source, sink in ((first, other), (other, first)):
+            _, side = max_flow(ptr, arcs, arc_head, residual.copy(), source, sink, least * (1 - 1e-12))
+            if side[source] and not side[sink] and leaving(side) < least:
+                best, least = side, leaving(side)
+    # one step up, so that the sum in exact arithmetic is not above it
+    return Cut(float(np.nextafter(least * (1 + 1e-14), np.inf)), tuple(int(i) for i in np.flatnonzero(best)))
+
+
+def _single_nodes(fabric: FabricArrays, nodes: int, participants: tuple[int, ...]) -> tuple[NDArray[np.bool_], float]:
+    """The best cut around one participant, outward or inward: where the search starts."""
+    capacity = fabric.capacity[: fabric.links]
+    outward = np.bincount(fabric.tail, capacity, minlength=nodes)
+    inward = np.bincount(fabric.head, capacity, minlength=nodes)
+    node = min(participants, key=lambda i: min(outward[i], inward[i]))
+    side = np.arange(nodes) == node
+    return (side, float(outward[node])) if outward[node] <= inward[node] else (~side, float(inward[node]))

@@ -1,0 +1,54 @@
+"""Garg–Könemann, as the DualColl paper states it (Algorithm 1, Theorem 4.2).
+
+Start at ``y = γ / C`` with ``γ = (1+ε) ((1+ε) m)^(-1/ε)``, augment the cheapest column by its bottleneck, stop at ``D(y) ≥ 1``,
+scale by ``log_{1+ε}((1+ε)/γ)``. The result is at least ``(1-ε)²`` of the optimum after at most
+``m ⌈(1/ε) log_{1+ε} m⌉`` oracle calls, m being the number of capacity rows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dualcoll.packing.prices import PriceLoop
+from dualcoll.packing.problem import Packing, PackingProblem
+from dualcoll.progress import Meter, Outcome
+
+__all__ = ["epsilon_for", "garg_konemann", "iteration_limit"]
+
+
+def epsilon_for(gap: float) -> float:
+    """The ε whose guarantee ``(1-ε)²`` is ``1 - gap``; at least 1e-3, below which the iterations are out of reach."""
+    return max(1e-3, 1.0 - math.sqrt(1.0 - gap))
+
+
+def iteration_limit(rows: int, epsilon: float) -> int:
+    """The paper's bound on oracle calls, for ``rows`` capacity rows."""
+    return rows * math.ceil(math.log(rows) / math.log1p(epsilon) / epsilon)
+
+
+def garg_konemann(problem: PackingProblem, epsilon: float, meter: Meter) -> tuple[Packing, Outcome, int]:
+    """Run Algorithm 1; a time limit or interrupt gives the rounds so far, scaled to fit.
+
+    Args:
+        problem: what to pack.
+        epsilon: ε in (0, 1).
+        meter: its time limit and interrupt are heeded; its gap is not, because the algorithm has its own end.
+
+    Returns:
+        The packing, why it ended, and the number of oracle calls.
+    """
+    rows = float(problem.weight.sum())
+    log_gamma = math.log1p(epsilon) - (math.log1p(epsilon) + math.log(rows)) / epsilon
+    loop = PriceLoop(problem, epsilon, log_start=log_gamma)
+    scale = (math.log1p(epsilon) - log_gamma) / math.log1p(epsilon)
+    while True:
+        loop.step()
+        ended = meter.outcome(loop.rounds, loop.value, loop.bound)
+        if loop.log_worth >= 0:
+            rates = np.array(loop.rates) / scale
+            return Packing(tuple(loop.pool.columns), rates, loop.prices, loop.bound), Outcome.GAP, loop.rounds
+        if ended in (Outcome.TIME, Outcome.INTERRUPTED):
+            columns = tuple(loop.pool.columns[: loop.best_rates.size])
+            return Packing(columns, loop.best_rates, loop.prices, loop.bound), ended, loop.rounds

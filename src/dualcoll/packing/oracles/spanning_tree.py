@@ -1,0 +1,112 @@
+"""Simple trees: one spanning tree carries both phases, each edge routed both ways over the same cables.
+
+Optimal for AllReduce where every cable has equal capacity in both directions (DualColl, Theorem 2.1 and Lemma 3.6). The
+cheapest one is a minimum spanning tree of the participants under the prices of both directions (Theorem 4.1). Where every
+forwarder is unconditional it is read off the Voronoi cells in O(E log E); elsewhere off projected distances in O(n E log V).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualcoll.kernels.spanning_tree import prim, voronoi_spanning_tree
+from dualcoll.packing.oracles.routes import centre, trace_routes
+from dualcoll.packing.problem import Column, RoutedTree
+from dualcoll.plans.model import Phase
+from dualcoll.routing.policy_graph import PolicyGraph
+from dualcoll.topology.arrays import FabricArrays
+from dualcoll.topology.model import Forwarding, Topology, Transit, transit
+
+__all__ = ["ProjectedTreeOracle", "VoronoiTreeOracle"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class VoronoiTreeOracle:
+    """Mehlhorn's minimum spanning tree on the participants and the unconditional forwarders.
+
+    Args:
+        topology: symmetric, without conditional forwarders between participants.
+        partner: int64 (E,), the reverse of each link.
+        participants: node indices (n,), n at least 2.
+        forwarding: the policy; nodes that forward nothing and take no part are left out.
+    """
+
+    def __init__(
+        self, topology: Topology, partner: Ints, participants: tuple[int, ...], forwarding: Forwarding
+    ) -> None:
+        vertex = {node: i for i, node in enumerate(participants)}
+        for i, node in enumerate(topology.nodes):
+            if transit(node.kind, forwarding) is Transit.ANY:
+                vertex.setdefault(i, len(vertex))
+        cables = [
+            (vertex[link.tail], vertex[link.head], e)
+            for e, link in enumerate(topology.links)
+            if e < partner[e] and link.tail in vertex and link.head in vertex
+        ]
+        table = np.array(cables, dtype=np.int64).reshape(-1, 3)
+        self._a, self._b = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+        self._forward = np.ascontiguousarray(table[:, 2])
+        self._partner = partner
+        self._terminals = len(participants)
+        ends = np.concatenate([self._a, self._b])
+        order = np.argsort(ends, kind="stable")
+        self._ptr = np.zeros(len(vertex) + 1, np.int64)
+        np.cumsum(np.bincount(ends, minlength=len(vertex)), out=self._ptr[1:])
+        self._head = np.concatenate([self._b, self._a])[order]
+        self._cable = np.tile(np.arange(self._a.size), 2)[order]
+
+    def cheapest(self, link_prices: Floats) -> Column:
+        """A minimum spanning tree under the prices of both directions of every cable."""
+        both = link_prices[self._forward] + link_prices[self._partner[self._forward]]
+        cost, edges, ptr, path = voronoi_spanning_tree(
+            self._ptr, self._head, self._cable, self._a, self._b, both, self._terminals
+        )
+        forward = self._forward[path >> 1]
+        links = np.where(path & 1, self._partner[forward], forward)
+        return simple_column(cost, edges, ptr, links, self._partner)
+
+
+class ProjectedTreeOracle:
+    """Prim's algorithm on the projected graph of cheapest allowed routes, for fabrics with conditional forwarders."""
+
+    def __init__(self, graph: PolicyGraph, fabric: FabricArrays, partner: Ints) -> None:
+        self._graph = graph
+        self._fabric = fabric
+        self._partner = partner
+
+    def cheapest(self, link_prices: Floats) -> Column:
+        """A minimum spanning tree under the prices of both directions of every cable."""
+        both = link_prices + link_prices[self._partner]
+        distance, arrival = self._graph.distances(both)
+        weight = distance[:, self._graph.ends]
+        cost, edges = prim(np.minimum(weight, weight.T))  # equal but for rounding
+        ptr, links = trace_routes(self._graph, arrival, edges)
+        return simple_column(cost, edges, ptr, links, self._partner)
+
+
+def simple_column(cost: float, edges: Ints, route_ptr: Ints, route_links: Ints, partner: Ints) -> Column:
+    """Root an undirected routed tree at its centre and let it reduce and broadcast over the same cables."""
+    n = edges.shape[0] + 1
+    root, parent = centre(edges, n)
+    lengths = np.diff(route_ptr)
+    upward = parent[edges[:, 0]] == edges[:, 1]
+    up = np.where(upward[:, None], edges, edges[:, ::-1])
+    # the walk of an edge, reversed: mirrored within its own span of the CSR
+    position = np.arange(route_links.size)
+    span = np.repeat(np.arange(n - 1), lengths)
+    mirror = route_ptr[span] + route_ptr[span + 1] - 1 - position
+    reverse = partner[route_links[mirror]]
+    rising = np.where(upward[span], route_links, reverse)
+    falling = np.where(upward[span], reverse, route_links)
+    tree = RoutedTree(
+        root=root,
+        edges=np.concatenate([up, up[:, ::-1]]),
+        phase=np.repeat(np.array([Phase.REDUCE, Phase.BROADCAST], np.int8), n - 1),
+        route_ptr=np.concatenate([route_ptr, route_ptr[1:] + route_links.size]),
+        route_links=np.concatenate([rising, falling]),
+    )
+    loads = np.bincount(tree.route_links, minlength=partner.size).astype(np.float64)
+    return Column(cost, loads, tree)
