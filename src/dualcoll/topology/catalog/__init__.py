@@ -9,12 +9,12 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from dualcoll.errors import InputError
-from dualcoll.topology.catalog.boxes import BOXES
+from dualcoll.topology.catalog.boxes import BOXES, NETWORK_OPTIONS
 from dualcoll.topology.catalog.options import Entry, Option
 from dualcoll.topology.catalog.shapes import SHAPES
 from dualcoll.topology.model import Topology
 
-__all__ = ["Entry", "Option", "catalog", "close_names", "entries", "is_box"]
+__all__ = ["Entry", "Option", "box", "catalog", "entries"]
 
 _ENTRIES = {entry.name: entry for entry in (*BOXES, *SHAPES)}
 
@@ -30,7 +30,7 @@ def catalog(spec: str, **options: object) -> Topology:
     name, _, rest = spec.partition(":")
     entry = _ENTRIES.get(name.strip())
     if entry is None:
-        close = close_names(name)
+        close = get_close_matches(name[:60].strip().lower(), _ENTRIES, n=2)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise InputError(f"the catalogue has no {name[:60]!r}", hint=f"{hint}`dualcoll topo list` shows all names")
     try:
@@ -50,11 +50,18 @@ def entries() -> tuple[Entry, ...]:
     return tuple(_ENTRIES.values())
 
 
-def close_names(name: str) -> list[str]:
-    """Catalogue names that look like this one, best first."""
-    return get_close_matches(name[:60].strip().lower(), _ENTRIES, n=2)
+def box(spec: str, **options: object) -> Topology:
+    """One box of the catalogue with its network ports free.
 
-
-def is_box(spec: str) -> bool:
-    """Whether the spec names a box, rather than a shape or nothing."""
-    return spec.partition(":")[0].strip() in {entry.name for entry in BOXES}
+    Raises:
+        InputError: a name that is no box, an option about the network, or as :func:`catalog`.
+    """
+    name, _, rest = spec.partition(":")
+    if name.strip() not in {entry.name for entry in BOXES}:
+        names = ", ".join(entry.name for entry in BOXES)
+        raise InputError(f"the catalogue has no box {name[:60]!r}", hint=f"its boxes are {names}")
+    about_network = {"boxes", *(option.name for option in NETWORK_OPTIONS)}
+    for item in rest.split(","):
+        if item.partition("=")[0].strip() in about_network:
+            raise InputError(f"a box of a cluster takes no {item[:60]!r}", hint="use count, and the cluster's network")
+    return catalog(spec, **options)

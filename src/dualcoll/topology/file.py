@@ -1,0 +1,119 @@
+"""Topologies from files, whatever their format, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dualcoll.errors import InputError
+from dualcoll.files import atomic_write, read_bytes, read_stream
+from dualcoll.topology import cluster, native
+from dualcoll.topology.catalog import catalog, entries
+from dualcoll.topology.importers import ImportOptions, import_topology
+from dualcoll.topology.model import Topology
+from dualcoll.topology.native import topology_from_dict, topology_to_dict
+from dualcoll.topology.source_text import SourceText
+
+__all__ = ["read_topology", "topology_from_dict", "topology_to_dict", "write_topology"]
+
+_NATIVE = re.compile(rb"""\bformat["']?\s*:\s*["']?dualcoll\.""")
+_SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+def read_topology(source: str | Path, options: ImportOptions | None = None) -> Topology:
+    """The fabric in a file, or of that name in the catalogue.
+
+    Args:
+        source: a path; ``"-"`` for standard input; or a name such as ``"dgx-h100:boxes=4"``. A file goes before a name.
+        options: what an imported file does not say.
+
+    Raises:
+        InputError: neither a file nor a name, or content that cannot be used.
+    """
+    options = options or ImportOptions()
+    text = str(source)
+    if text == "-":
+        where = "standard input"
+        return _parse(read_stream(sys.stdin.buffer, where), where, options, Path())
+    named = text.partition(":")[0].strip() in {entry.name for entry in entries()}
+    path = Path(text)
+    try:
+        found = path.is_file() or (path.exists() and not named)
+    except (OSError, ValueError):
+        found = False
+    if found:
+        return _parse(read_bytes(path), text, options, path.parent)
+    if named:
+        if options != ImportOptions():
+            raise InputError(
+                "GPU, NIC, PCIe and rates from outside are for imported files",
+                where=text,
+                hint="options of a catalogue name go behind its colon, such as dgx-h100:nic=25GB/s,rates=nccl",
+            )
+        return catalog(text)
+    raise InputError(f"{text[:200]!r} is neither a file nor a name of the catalogue", hint=_advice(text))
+
+
+def _advice(text: str) -> str:
+    name = text.partition(":")[0]
+    close = get_close_matches(name[:60], [entry.name for entry in entries()], n=1)
+    with suppress(OSError, ValueError):
+        close += get_close_matches(Path(text).name, [p.name for p in Path(text).parent.iterdir()], n=1)
+    return f"did you mean {' or '.join(close)}?" if close else "`dualcoll topo list` shows the names"
+
+
+def _parse(data: bytes, where: str, options: ImportOptions, folder: Path) -> Topology:
+    if not _NATIVE.search(data):
+        if Path(where).suffix.lower() in _SUFFIXES:
+            raise InputError("it has no format", where=where, hint=f"begin a topology with `format: {native.FORMAT}`")
+        return import_topology(data, where, options)
+    if options != ImportOptions():
+        raise InputError(
+            "GPU, NIC, PCIe and rates from outside are for imported files; this one is native", where=where
+        )
+    text = SourceText.parse(data, where)
+    found = text.data.get("format") if isinstance(text.data, dict) else None
+    if found == native.FORMAT:
+        return native.topology_from_data(text.data, text.place)
+    if found == cluster.FORMAT:
+        return cluster.cluster_from_data(text.data, text.place, lambda name, given: _parse_box(folder, name, given))
+    hint = f"a fabric has {native.FORMAT} or {cluster.FORMAT}"
+    problem = "the format is missing" if found is None else f"{str(found)[:60]!r} is no format of a fabric"
+    raise InputError(problem, where=text.place(("format",)), hint=hint)
+
+
+def _parse_box(folder: Path, name: str, options: ImportOptions) -> Topology:
+    """The topology file of a box, relative to the cluster file's folder."""
+    try:
+        data = read_bytes(folder / name)
+    except ValueError:
+        raise InputError(f"{name[:60]!r} is not the name of a file") from None
+    if _NATIVE.search(data) and cluster.FORMAT.encode() in data:
+        raise InputError("a cluster cannot stand in a cluster", where=name, hint="list its boxes here")
+    return _parse(data, name, options, folder)
+
+
+def write_topology(topology: Topology, path: str | Path) -> None:
+    """Write the native format: JSON for ``.json``, YAML for ``.yaml`` and ``.yml``; whole or not at all.
+
+    Raises:
+        InputError: another suffix, a number that no file may hold, or a file that cannot be written.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise InputError(f"suffix {suffix!r} says no format", where=str(path), hint="use .yaml or .json")
+    data = topology_to_dict(topology)
+    if suffix == ".json":
+        atomic_write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        return
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    atomic_write(
+        path, yaml.dump(data, Dumper=dumper, default_flow_style=None, sort_keys=False, width=10_000, allow_unicode=True)
+    )
