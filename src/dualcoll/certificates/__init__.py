@@ -1,1 +1,5 @@
-"""Exact, independent proof of what a plan claims: rational arithmetic, no solver, no kernel."""
+"""Proof of a plan's claims in exact arithmetic, independent of whatever made the plan."""
+
+from dualcoll.certificates.check import Proof, check_plan
+
+__all__ = ["Proof", "check_plan"]
