@@ -16,7 +16,7 @@ from dualcoll.packing.column_generation import column_generation
 from dualcoll.packing.cuts import least_cut
 from dualcoll.packing.finish import claims, plan_trees
 from dualcoll.packing.garg_konemann import epsilon_for, garg_konemann
-from dualcoll.plans.document import PlanDocument, document_of
+from dualcoll.plans.document import PlanDocument, plan_to_document
 from dualcoll.plans.file import read_document
 from dualcoll.plans.model import Plan
 from dualcoll.progress import Gap, Meter, Progress, Stop
@@ -111,7 +111,7 @@ def check(plan: Plan | PlanDocument | str | Path, topology: Topology | None = No
         InputError: a file that is no plan.
     """
     if isinstance(plan, Plan):
-        plan = document_of(plan)
+        plan = plan_to_document(plan)
     elif not isinstance(plan, PlanDocument):
         plan = read_document(Path(plan))
     return check_plan(plan, topology)

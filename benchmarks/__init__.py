@@ -1,0 +1,1 @@
+"""Instances and how long they take: ``python -m benchmarks``."""

@@ -1,0 +1,62 @@
+"""The registry: each instance builds a fabric at its real size and at a small one that the tests run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dualcoll.testing import degrade
+from dualcoll.topology.catalog import catalog
+from dualcoll.topology.model import Topology
+
+__all__ = ["INSTANCES", "Instance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A fabric to plan an AllReduce on.
+
+    Attributes:
+        name: unique. build: the fabric; it is called with True for the small form.
+        gap: relative, asked of the solver. seconds: its time limit. reach: the figure to reach, for the table.
+    """
+
+    name: str
+    build: Callable[[bool], Topology]
+    gap: float = 1e-6
+    seconds: float = 120.0
+    reach: str = ""
+
+
+def _spec(large: str, small: str) -> Callable[[bool], Topology]:
+    return lambda is_small: catalog(small if is_small else large)
+
+
+def _degraded(large: str, small: str, seed: int, *, symmetric: bool = True) -> Callable[[bool], Topology]:
+    return lambda is_small: degrade(catalog(small if is_small else large), seed, symmetric=symmetric)
+
+
+_RAIL16 = "dgx-h100:boxes=16,network=rail"
+_RAIL2 = "dgx-h100:boxes=2,network=rail"
+
+INSTANCES = (
+    Instance("dgx-1v", _spec("dgx-1v", "dgx-1v")),
+    Instance("mi250", _spec("mi250", "mi250")),
+    Instance("h100-x4", _spec("dgx-h100:boxes=4", _RAIL2)),
+    Instance("h100-x16", _spec(_RAIL16, _RAIL2)),
+    *(
+        Instance(f"h100-x16-degraded-{seed}", _degraded(_RAIL16, _RAIL2, seed), reach="gap 1e-6 in 1 s")
+        for seed in range(3)
+    ),
+    *(
+        Instance(
+            f"h100-x16-asymmetric-{seed}", _degraded(_RAIL16, _RAIL2, seed, symmetric=False), reach="gap 1e-6 in 5 s"
+        )
+        for seed in range(3)
+    ),
+    Instance("torus-8x8", _spec("torus:8x8", "torus:3x3")),
+    Instance("torus-8x8-degraded", _degraded("torus:8x8", "torus:3x3", 0)),
+    Instance("fat-tree-8", _spec("fat-tree:k=8", "fat-tree:k=4")),
+    Instance("fat-tree-8-degraded", _degraded("fat-tree:k=8", "fat-tree:k=4", 0)),
+    Instance("h100-x64-degraded", _degraded("dgx-h100:boxes=64", _RAIL2, 0), gap=1e-3),
+)

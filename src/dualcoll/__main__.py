@@ -1,0 +1,6 @@
+"""``python -m dualcoll``."""
+
+from dualcoll.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""A plan, a proof or a topology as a record for machines and as lines for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from dualcoll.certificates import Proof
+from dualcoll.diagnosis.timing import Timing, timing
+from dualcoll.plans.model import Plan
+from dualcoll.topology.arrays import reversal
+from dualcoll.topology.model import Forwarding, Kind, Topology
+from dualcoll.units import format_bandwidth, format_fraction, format_size, format_time
+
+__all__ = ["plan_record", "plan_text", "proof_record", "proof_text", "topology_record", "topology_text"]
+
+GB = 1e9
+SHOWN = 8  # lines of a list before it is cut short
+
+_FORWARDING = {
+    Forwarding.SWITCHES: "switches only: GPUs and hosts, taking part or not, forward nothing for others (--forward all)",
+    Forwarding.ALL: "switches and every GPU and host, also those that take no part",
+}
+
+
+def plan_record(plan: Plan) -> dict[str, Any]:
+    """What ``--json`` prints: bandwidths in GB/s (1e9 bytes/s), times in seconds; ``ranks`` and ``trees`` are counts."""
+    times = timing(plan)
+    return {
+        "collective": plan.collective,
+        "topology": plan.topology.name,
+        "ranks": len(plan.participants),
+        "size_bytes": plan.size,
+        "forward": str(plan.forwarding),
+        "algbw_GBps": plan.algbw / GB,
+        "busbw_GBps": plan.busbw / GB,
+        "bound_algbw_GBps": plan.bound / GB,
+        "in_network_bound_GBps": plan.in_network.capacity / GB,
+        "gap": plan.gap,
+        "outcome": str(plan.outcome),
+        "trees": len(plan.trees),
+        "depth": times.depth,
+        "method": plan.method,
+        "iterations": plan.iterations,
+        "solve_seconds": plan.seconds,
+        "time_s": times.total,
+        "latency_bound_s": times.latency_bound,
+        "bottleneck": [
+            {
+                "links": [plan.topology.describe_link(e) for e in group.links],
+                "price_share": group.price_share,
+                "utilisation": list(group.utilisation),
+                "text": group.text,
+            }
+            for group in plan.bottleneck
+        ],
+        "warnings": _warnings(plan, times),
+        "notes": list(plan.topology.notes),
+        "capacities_from": [source for source, _ in _sources(plan.topology)],
+    }
+
+
+def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
+    """The plan for people, as (label, text) lines; a label that is empty continues the one above."""
+    times = timing(plan)
+    name = plan.topology.name or "the fabric"
+    lines = [("AllReduce", f"of {len(plan.participants)} ranks on {name}, {format_size(plan.size)}")]
+    if not bound_only:
+        lines += [
+            ("algbw", f"{format_bandwidth(plan.algbw)}, busbw {format_bandwidth(plan.busbw)}"),
+            ("time", f"{format_time(times.total)} predicted, of which {format_time(times.fill)} fills the trees"),
+        ]
+    proved = "and this plan reaches it" if plan.gap < 1e-9 else f"the plan is within {format_fraction(plan.gap)} of it"
+    lines += [
+        ("bound", f"{format_bandwidth(plan.bound)} algbw is the most that end points can reach; {proved}"),
+        (
+            "",
+            f"{format_bandwidth(plan.in_network.capacity)} is the most if switches multicast and reduce (NVLS, SHARP)",
+        ),
+        ("", f"{format_time(times.latency_bound)} is the least time of any schedule, from link latencies alone"),
+        (
+            "outcome",
+            f"{plan.outcome}: {plan.outcome.advice} (gap {format_fraction(plan.gap)}, {plan.seconds:.2f} s, "
+            f"{plan.iterations} oracle calls)",
+        ),
+    ]
+    if not bound_only:
+        lines.append(("trees", f"{len(plan.trees)}, at most {times.depth} logical edges from root to leaf"))
+    lines += _labelled("limit", [f"{100 * group.price_share:.3g} %: {group.text}" for group in plan.bottleneck])
+    lines.append(("forward", _FORWARDING[plan.forwarding]))
+    lines += _labelled("rates", [f"{source} ({count} links)" for source, count in _sources(plan.topology)])
+    lines += _labelled("assumed", list(plan.topology.notes))
+    return lines + _labelled("warning", _warnings(plan, times))
+
+
+def proof_record(proof: Proof) -> dict[str, Any]:
+    """What ``check --json`` prints of a plan that holds."""
+    return {
+        "supported": True,
+        "rate_GBps": float(proof.rate) / GB,
+        "bound_GBps": float(proof.bound) / GB,
+        "gap": float(proof.gap),
+        "in_network_bound_GBps": float(proof.in_network_bound) / GB,
+        "findings": [],
+    }
+
+
+def proof_text(proof: Proof) -> list[tuple[str, str]]:
+    """A plan that holds, for people."""
+    return [
+        ("supported", "every claim holds in exact arithmetic"),
+        ("rate", format_bandwidth(float(proof.rate))),
+        ("bound", f"{format_bandwidth(float(proof.bound))}, gap {format_fraction(float(proof.gap))}"),
+        ("", f"{format_bandwidth(float(proof.in_network_bound))} if switches multicast and reduce"),
+    ]
+
+
+def topology_record(topology: Topology) -> dict[str, Any]:
+    """What ``topo show --json`` prints."""
+    kinds = Counter(str(node.kind) for node in topology.nodes)
+    return {
+        "name": topology.name,
+        "ranks": len(topology.ranks),
+        "nodes": dict(sorted(kinds.items())),
+        "links": len(topology.links),
+        "boxes": len({topology.nodes[i].box for i in topology.ranks}),
+        "shared_capacities": len(topology.shared),
+        "symmetric": reversal(topology) is not None,
+        "link_kinds": [
+            {
+                "between": list(ends),
+                "links": count,
+                "capacity_GBps": capacity / GB,
+                "latency_s": latency,
+                "source": source,
+            }
+            for (ends, capacity, latency, source), count in _link_kinds(topology)
+        ],
+        "notes": list(topology.notes),
+    }
+
+
+def topology_text(topology: Topology) -> list[tuple[str, str]]:
+    """The topology for people."""
+    record = topology_record(topology)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in record["nodes"].items())
+    symmetric = "equal capacity in both directions" if record["symmetric"] else "not equal in both directions"
+    lines = [
+        ("topology", topology.name or "(no name)"),
+        ("nodes", f"{kinds}; {record['ranks']} ranks in {record['boxes']} boxes"),
+        ("links", f"{record['links']} directed, {symmetric}"),
+    ]
+    kinds_of_links = [
+        f"{count} x {ends[0]} - {ends[1]}: {format_bandwidth(capacity)}, {format_time(latency)} ({source})"
+        for (ends, capacity, latency, source), count in _link_kinds(topology)
+    ]
+    lines += _labelled("", kinds_of_links)
+    for row in topology.shared:
+        names = ", ".join(topology.describe_link(e) for e in row.links[:4]) + (", …" if len(row.links) > 4 else "")
+        lines.append(("shared", f"{format_bandwidth(row.capacity)} over {names}"))
+    ports = Counter(port for node in topology.nodes for port in node.ports)
+    lines += _labelled("ports", [f"{count} x {format_bandwidth(port)}, not cabled" for port, count in ports.items()])
+    return lines + _labelled("assumed", list(topology.notes))
+
+
+def _link_kinds(topology: Topology) -> list[tuple[tuple[tuple[str, str], float, float, str], int]]:
+    counts: Counter[tuple[tuple[str, str], float, float, str]] = Counter()
+    for link in topology.links:
+        a, b = sorted(_kind_word(topology, end) for end in (link.tail, link.head))
+        counts[(a, b), link.capacity, link.latency, link.source] += 1
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _kind_word(topology: Topology, node: int) -> str:
+    this = topology.nodes[node]
+    return f"box {this.kind}" if this.kind is Kind.SWITCH and this.box is not None else str(this.kind)
+
+
+def _sources(topology: Topology) -> list[tuple[str, int]]:
+    return Counter(link.source for link in topology.links).most_common()
+
+
+def _labelled(label: str, texts: list[str]) -> list[tuple[str, str]]:
+    """Lines under one label, cut short when there are too many."""
+    kept = (
+        texts if len(texts) <= SHOWN else [*texts[: SHOWN - 1], f"and {len(texts) - SHOWN + 1} more (--json has all)"]
+    )
+    return [(label if i == 0 else "", text) for i, text in enumerate(kept)]
+
+
+def _warnings(plan: Plan, times: Timing) -> list[str]:
+    if not times.small:
+        return []
+    return [
+        f"a message of {format_size(plan.size)} is too small for the rate to matter: latency takes "
+        f"{format_time(times.fill)} of {format_time(times.total)}, and flatter trees would be faster"
+    ]
