@@ -61,12 +61,12 @@ def allreduce_problem(
 
 
 def _mirrored_rows(topology: Topology, partner: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A label per capacity row, equal for a link and its reverse, and for a shared capacity and its mirror image."""
+    """A label per capacity row, equal for a link and its reverse, and for a shared capacity and its equal mirror image."""
     links = np.minimum(np.arange(partner.size), partner)
-    labels: dict[tuple[int, ...], int] = {}
+    labels: dict[tuple[float, tuple[int, ...]], int] = {}
     shared = []
     for row in topology.shared:
         mirror = tuple(sorted(int(partner[e]) for e in row.links))
-        key = min(tuple(sorted(row.links)), mirror)
+        key = row.capacity, min(tuple(sorted(row.links)), mirror)
         shared.append(partner.size + labels.setdefault(key, len(labels)))
     return np.concatenate([links, np.array(shared, np.int64)])
