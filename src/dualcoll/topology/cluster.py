@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import FailFast
@@ -73,9 +74,8 @@ def cluster_from_data(data: object, place: Place, read_box: ReadBox) -> Topology
     for i, entry in enumerate(form.boxes):
         if not 1 <= entry.count <= 1_000_000:
             raise InputError(f"{entry.count} is out of range", where=place(("boxes", i, "count")), hint="use 1 or more")
-        if entry.rails is not None and (len(set(entry.rails)) < len(entry.rails) or min(entry.rails, default=0) < 0):
-            problem = f"rails {list(entry.rails)} repeat one or have one below 0"
-            raise InputError(problem, where=place(("boxes", i, "rails")))
+        if min(entry.rails or (), default=0) < 0:
+            raise InputError(f"rails {list(entry.rails or ())} have one below 0", where=place(("boxes", i, "rails")))
         kinds.append((entry.count, _box(entry, i, place, read_box)))
     try:
         check_size(
@@ -83,8 +83,7 @@ def cluster_from_data(data: object, place: Place, read_box: ReadBox) -> Topology
             sum(count * len(box.topology.links) for count, box in kinds),
         )
         boxes = [box for count, box in kinds for _ in range(count)]
-        named = [Box(f"b{i}", box.topology, box.rails, box.port_source) for i, box in enumerate(boxes)]
-        return compose(named, network, form.name)
+        return compose([replace(box, name=f"b{i}") for i, box in enumerate(boxes)], network, form.name)
     except InputError as error:
         raise error.within(place(())) from None
 
@@ -109,9 +108,8 @@ def _box(entry: BoxForm, position: int, place: Place, read_box: ReadBox) -> Box:
         for key in ("gpu", "pcie"):
             if getattr(entry, key) is not None:
                 raise InputError(f"{key} is for a file, not for a box of the catalogue")
-        options_given = {"rates": entry.rates} if entry.rates is not Rates.NOMINAL else {}
-        nic = {"nic": entry.nic} if entry.nic is not None else {}
-        topology = catalogue_box(entry.use or "", **nic, **options_given)
-        return Box("", topology, entry.rails, f"network port of {topology.name}")
+        given = {"nic": entry.nic, "rates": None if entry.rates is Rates.NOMINAL else entry.rates}
+        box = catalogue_box(entry.use or "", **{key: value for key, value in given.items() if value is not None})
+        return replace(box, rails=entry.rails)
     except InputError as error:
         raise error.within(where) from None

@@ -43,7 +43,8 @@ def filled(form: type[F], data: object, place: Place) -> F:
 
 
 def _explained(form: type[Form], error: ValidationError, place: Place) -> InputError:
-    first = error.errors(include_url=False)[0]
+    # a misspelt key is both unknown and missing: the spelling is what helps
+    first = min(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     loc, value = first["loc"], first["input"]
     if first["type"] == "missing":
         return InputError(f"{loc[-1]} is missing", where=place(loc[:-1]))

@@ -71,9 +71,10 @@ class SourceText:
 
     def place(self, loc: Loc) -> str:
         """Text such as ``fabric.yaml:12: links[3].bandwidth``, the line left out where it cannot be had cheaply."""
+        if not loc:
+            return self.where
         line = self._line(loc)
-        where = self.where if line is None else f"{self.where}:{line}"
-        return f"{where}: {loc_text(loc)}" if loc else where
+        return f"{self.where}{'' if line is None else f':{line}'}: {loc_text(loc)}"
 
     def _line(self, loc: Loc) -> int | None:
         try:

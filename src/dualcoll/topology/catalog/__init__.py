@@ -9,9 +9,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from dualcoll.errors import InputError
-from dualcoll.topology.catalog.boxes import BOXES, NETWORK_OPTIONS
+from dualcoll.topology.catalog.boxes import BOXES, NETWORK_OPTIONS, single_box
 from dualcoll.topology.catalog.options import Entry, Option
 from dualcoll.topology.catalog.shapes import SHAPES
+from dualcoll.topology.compose import Box
 from dualcoll.topology.model import Topology
 
 __all__ = ["Entry", "Option", "box", "catalog", "entries"]
@@ -34,11 +35,7 @@ def catalog(spec: str, **options: object) -> Topology:
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise InputError(f"the catalogue has no {name[:60]!r}", hint=f"{hint}`dualcoll topo list` shows all names")
     try:
-        given = entry.split(rest)
-        for key, value in options.items():
-            if key in given:
-                raise InputError(f"option {key} is given twice")
-            given[key] = value
+        given = _merged(entry, rest, options)
         text = ",".join(f"{key}={value}" if key != entry.size else str(value) for key, value in given.items())
         return entry.build(f"{entry.name}:{text}" if text else entry.name, entry.parse(given))
     except InputError as error:
@@ -50,18 +47,31 @@ def entries() -> tuple[Entry, ...]:
     return tuple(_ENTRIES.values())
 
 
-def box(spec: str, **options: object) -> Topology:
-    """One box of the catalogue with its network ports free.
+def box(spec: str, **options: object) -> Box:
+    """One box of the catalogue with its network ports free, to be composed.
 
     Raises:
         InputError: a name that is no box, an option about the network, or as :func:`catalog`.
     """
     name, _, rest = spec.partition(":")
-    if name.strip() not in {entry.name for entry in BOXES}:
+    entry = next((entry for entry in BOXES if entry.name == name.strip()), None)
+    if entry is None:
         names = ", ".join(entry.name for entry in BOXES)
         raise InputError(f"the catalogue has no box {name[:60]!r}", hint=f"its boxes are {names}")
-    about_network = {"boxes", *(option.name for option in NETWORK_OPTIONS)}
-    for item in rest.split(","):
-        if item.partition("=")[0].strip() in about_network:
-            raise InputError(f"a box of a cluster takes no {item[:60]!r}", hint="use count, and the cluster's network")
-    return catalog(spec, **options)
+    try:
+        given = _merged(entry, rest, options)
+        for key in ("boxes", *(option.name for option in NETWORK_OPTIONS)):
+            if key in given:
+                raise InputError(f"{key} is no option of a single box", hint="say count beside it, and network below")
+        return single_box(entry.name, entry.parse(given))
+    except InputError as error:
+        raise error.within(spec[:100]) from None
+
+
+def _merged(entry: Entry, text: str, options: dict[str, object]) -> dict[str, object]:
+    given = entry.split(text)
+    for key, value in options.items():
+        if key in given:
+            raise InputError(f"option {key} is given twice")
+        given[key] = value
+    return given

@@ -13,7 +13,7 @@ from dualcoll.topology.draft import BOX_LATENCY, Draft, check_size
 from dualcoll.topology.model import Kind, Topology
 from dualcoll.units import parse_bandwidth
 
-__all__ = ["BOXES", "NETWORK_OPTIONS", "switched_box", "with_network"]
+__all__ = ["BOXES", "NETWORK_OPTIONS", "single_box", "switched_box", "with_network"]
 
 NETWORK_OPTIONS = (
     choice("network", "how boxes are cabled", "rail", tuple(NetworkKind)),
@@ -90,7 +90,7 @@ _MODELS = (
 )
 
 
-def with_network(title: str, box: Topology, port_source: str, options: dict[str, Any]) -> Topology:
+def with_network(title: str, box: Box, options: dict[str, Any]) -> Topology:
     """``options["boxes"]`` copies of a box with the network that the options describe; one box has no network.
 
     Raises:
@@ -100,9 +100,9 @@ def with_network(title: str, box: Topology, port_source: str, options: dict[str,
     keys = ("spines", "oversubscription", "boxes_per_leaf", "k", "latency")
     network = Network(NetworkKind(options["network"]), **{key: options[key] for key in keys if key in options})
     if count == 1:
-        return replace(box, name=title)
-    check_size(count * len(box.nodes), count * len(box.links))
-    return compose([Box(f"b{i}", box, port_source=port_source) for i in range(count)], network, title)
+        return replace(box.topology, name=title)
+    check_size(count * len(box.topology.nodes), count * len(box.topology.links))
+    return compose([replace(box, name=f"b{i}") for i in range(count)], network, title)
 
 
 def switched_box(gpus: int, rate: Rate, port: float, switch: str = "switch") -> Topology:
@@ -128,13 +128,21 @@ def _meshed_box(model: _Model, rates: Rates, port: float) -> Topology:
     return draft.topology("")
 
 
-def _build(model: _Model, title: str, options: dict[str, Any]) -> Topology:
+def single_box(name: str, options: dict[str, Any]) -> Box:
+    """One box of that model, its network ports free; ``options`` has ``rates`` and ``nic``."""
+    model = next(model for model in _MODELS if model.name == name)
     rates, port = Rates(options["rates"]), options["nic"]
     if model.width:
         box = switched_box(model.gpus, fabric_link(model.arch).rate(model.width, rates), port, "nvswitch")
     else:
         box = _meshed_box(model, rates, port)
-    return with_network(title, box, model.nics if port == parse_bandwidth(model.port) else "given: nic", options)
+    return Box(
+        "b0", box, port_source=model.nics if port == parse_bandwidth(model.port) else "the catalogue's nic option"
+    )
+
+
+def _build(name: str, title: str, options: dict[str, Any]) -> Topology:
+    return with_network(title, single_box(name, options), options)
 
 
 def _options(model: _Model) -> tuple[Option, ...]:
@@ -146,4 +154,4 @@ def _options(model: _Model) -> tuple[Option, ...]:
     )
 
 
-BOXES = tuple(Entry(model.name, model.summary, _options(model), partial(_build, model)) for model in _MODELS)
+BOXES = tuple(Entry(model.name, model.summary, _options(model), partial(_build, model.name)) for model in _MODELS)

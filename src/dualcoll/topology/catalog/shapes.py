@@ -11,7 +11,7 @@ from typing import Any
 from dualcoll.errors import InputError
 from dualcoll.topology.catalog.boxes import NETWORK_OPTIONS, switched_box, with_network
 from dualcoll.topology.catalog.options import Entry, bandwidth, flag, latency, number, ratio, shape
-from dualcoll.topology.compose import Network, NetworkKind, Port, wire
+from dualcoll.topology.compose import Box, Network, NetworkKind, Port, wire
 from dualcoll.topology.devices import Rate
 from dualcoll.topology.draft import BOX_LATENCY, NETWORK_LATENCY, Draft, check_size
 from dualcoll.topology.model import Kind, Link, Topology
@@ -50,9 +50,11 @@ def _joined(title: str, nodes: int, cables: int, pairs: Pairs, options: dict[str
         draft.node(f"g{i}", Kind.GPU, "b0")
     for tail, head in pairs:
         if options.get("oneway"):
-            draft.links.append(Link(tail, head, options["bandwidth"], options["latency"], source="given: bandwidth"))
+            draft.links.append(
+                Link(tail, head, options["bandwidth"], options["latency"], source="the catalogue's bandwidth option")
+            )
         else:
-            draft.cable(tail, head, options["bandwidth"], options["latency"], "given: bandwidth")
+            draft.cable(tail, head, options["bandwidth"], options["latency"], "the catalogue's bandwidth option")
     return draft.topology(title)
 
 
@@ -86,7 +88,7 @@ def _build_switched(network: NetworkKind, title: str, options: dict[str, Any]) -
     draft = Draft()
     for i in range(hosts):
         draft.node(f"g{i}", Kind.GPU, f"b{i}")
-    ports = [Port(i, i, 0, options["bandwidth"], "given: bandwidth") for i in range(hosts)]
+    ports = [Port(i, i, 0, options["bandwidth"], "the catalogue's bandwidth option") for i in range(hosts)]
     wire(
         draft,
         ports,
@@ -98,8 +100,14 @@ def _build_switched(network: NetworkKind, title: str, options: dict[str, Any]) -
 def _build_rail(title: str, options: dict[str, Any]) -> Topology:
     boxes, gpus = options["shape"]
     check_size(boxes * gpus, 4 * boxes * gpus)
-    box = switched_box(gpus, Rate(options["box_bandwidth"], "given: box_bandwidth"), options["bandwidth"])
-    return with_network(title, box, "given: bandwidth", options | {"boxes": boxes, "network": "rail"})
+    box = switched_box(
+        gpus, Rate(options["box_bandwidth"], "the catalogue's box_bandwidth option"), options["bandwidth"]
+    )
+    return with_network(
+        title,
+        Box("b0", box, port_source="the catalogue's bandwidth option"),
+        options | {"boxes": boxes, "network": "rail"},
+    )
 
 
 _BOX = (bandwidth("bandwidth", "of each cable", CABLE), latency("of each link", f"{BOX_LATENCY * 1e6:g}us"))
