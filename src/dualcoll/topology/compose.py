@@ -130,7 +130,7 @@ def _place(draft: Draft, box: Box) -> None:
     first_node, first_link = len(draft.nodes), len(draft.links)
     inner = {node.box for node in box.topology.nodes if node.box is not None}
     for node in box.topology.nodes:
-        chassis = node.box and (box.name if len(inner) == 1 else f"{box.name}.{node.box}")
+        chassis = None if node.box is None else box.name if len(inner) == 1 else f"{box.name}.{node.box}"
         draft.nodes.append(replace(node, name=f"{box.name}.{node.name}", box=chassis))
     for link in box.topology.links:
         draft.links.append(

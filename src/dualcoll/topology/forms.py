@@ -76,7 +76,6 @@ def _reads(read: Callable[[Any], Any]) -> BeforeValidator:
         try:
             return read(value)
         except InputError as error:
-            # braces would be read as a template
             raise PydanticCustomError("input", "unusable", {"problem": error.problem, "hint": error.hint}) from None
 
     return BeforeValidator(validate)

@@ -27,7 +27,7 @@ class NodeForm(Form):
     name: Name
     kind: Annotated[Kind, one_of(Kind)]
     rank: Flag | None = None
-    box: Name | None = None
+    box: Text | None = None
     ports: Annotated[tuple[Bandwidth, ...], FailFast()] = ()
 
 
@@ -47,7 +47,7 @@ class LinkForm(Form):
 class SharedForm(Form):
     """One entry of ``shared``: links by id, or by their position among all directed links of the file."""
 
-    links: Annotated[tuple[Name, ...], FailFast()] = ()
+    links: Annotated[tuple[Text, ...], FailFast()] = ()
     directed: Annotated[tuple[Whole, ...], FailFast()] = ()
     bandwidth: Bandwidth
     source: Text = "given"

@@ -23,9 +23,9 @@ Loc = Sequence[str | int]  # ("links", 3, "bandwidth")
 MAX_YAML = 8 * 2**20  # bytes; YAML reads at about 1 MiB/s
 MAX_EXPANDED = 4_000_000  # values, aliases counted wherever they stand
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_PLAIN_TAGS = {
-    f"tag:yaml.org,2002:{name}"
-    for name in ("str", "null", "bool", "int", "float", "timestamp", "value", "merge", "map", "seq")
+_NULL = "tag:yaml.org,2002:null"  # what plain null, ~ and nothing resolve to
+_PLAIN_TAGS = {_NULL} | {
+    f"tag:yaml.org,2002:{name}" for name in ("str", "bool", "int", "float", "timestamp", "value", "merge", "map", "seq")
 }
 
 
@@ -81,12 +81,15 @@ class SourceText:
             node: yaml.Node = self._root or _compose(self.text, self.where)
         except (InputError, RecursionError):
             return None
+        line = node.start_mark.line
         for key in loc:
             if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
                 node = node.value[key]
+                line = node.start_mark.line
             elif isinstance(node, yaml.MappingNode):
-                node = next((value for name, value in node.value if name.value == key), node)
-        return int(node.start_mark.line) + 1
+                name, node = next(((name, value) for name, value in node.value if name.value == key), (node, node))
+                line = name.start_mark.line
+        return int(line) + 1
 
 
 def _json_data(text: str, where: str) -> object:
@@ -149,8 +152,7 @@ class _Plain:
         if node.tag not in _PLAIN_TAGS:
             self._refuse(node, f"tag {node.tag[:60]} is not allowed")
         if isinstance(node, yaml.ScalarNode):
-            is_null = node.style is None and node.value in ("", "~", "null", "Null", "NULL")
-            return None if is_null else node.value, 1
+            return None if node.tag == _NULL else node.value, 1
         if id(node) in self.open:
             self._refuse(node, "an alias inside its own anchor")
         if id(node) not in self.done:
