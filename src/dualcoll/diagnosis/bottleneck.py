@@ -13,7 +13,7 @@ from dualcoll.topology.arrays import fabric_arrays
 from dualcoll.topology.model import Kind, Topology
 from dualcoll.units import format_bandwidth
 
-__all__ = ["bottlenecks", "utilisation"]
+__all__ = ["bottlenecks", "role", "utilisation"]
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def bottlenecks(plan: Plan) -> tuple[Bottleneck, ...]:
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for e in np.flatnonzero(share[: fabric.links] > NEGLIGIBLE / fabric.links):
         link = topology.links[e]
-        groups[tuple(sorted((_role(topology, link.tail), _role(topology, link.head))))].append(int(e))  # type: ignore[index]
+        groups[tuple(sorted((role(topology, link.tail), role(topology, link.head))))].append(int(e))  # type: ignore[index]
     found = [
         Bottleneck(tuple(links), part, _extent(used[links]), _in_words(topology, links, roles, _extent(used[links])))
         for roles, links in groups.items()
@@ -58,7 +58,8 @@ def bottlenecks(plan: Plan) -> tuple[Bottleneck, ...]:
     return tuple(sorted(found, key=lambda group: -group.price_share))
 
 
-def _role(topology: Topology, node: int) -> str:
+def role(topology: Topology, node: int) -> str:
+    """What a node is, in a word or two: "GPU", "box switch", "leaf" (a network switch goes by its name without its number)."""
     this = topology.nodes[node]
     if this.kind is not Kind.SWITCH:
         return _WORDS[this.kind]
