@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from dualcoll.certificates import Proof, check_plan
 from dualcoll.errors import CheckFailed
 from dualcoll.plans.document import PlanDocument, Price, TreeRecord
+from dualcoll.plans.file import document_from_dict
 from dualcoll.plans.model import Phase
 from dualcoll.topology.model import Forwarding, Kind, Link, Topology
 
@@ -325,3 +328,11 @@ def test_hosts_and_switches_can_take_part(plans: Plans) -> None:
     star = plans["star"]
     nodes = tuple(replace(node, kind=Kind.HOST) if node.name == "g2" else node for node in star.topology.nodes)
     assert check_plan(star, replace(star.topology, nodes=nodes)) == check_plan(star)
+
+
+def test_documented_example_is_proved() -> None:
+    """The example of docs/plan-file.md, written by hand, is proved optimal."""
+    page = (Path(__file__).parents[2] / "docs" / "plan-file.md").read_text()
+    example = page.split("```json\n")[1].split("```")[0]
+    proof = check_plan(document_from_dict(json.loads(example), "example"))
+    assert proof.rate == proof.bound == 50 * 10**9

@@ -15,7 +15,7 @@ from dualcoll.certificates.trees import link_text, scaled
 from dualcoll.plans.document import LinkKey, Price
 from dualcoll.topology.model import Topology
 
-__all__ = ["cheapest_columns", "prove_bound", "row_prices"]
+__all__ = ["cheapest_routes", "prove_bound", "row_prices"]
 
 PRICE_BITS = 192  # kept of the largest price; all but absurd sets of floats fit without rounding
 
@@ -61,7 +61,7 @@ def prove_bound(
     for row, price in zip(topology.shared, prices[links:], strict=True):
         for link in row.links:
             on_link[link] += price
-    costs = cheapest_columns(on_link, topology, policy, participants)
+    costs = cheapest_routes(on_link, topology, policy, participants)
     apart = _unreachable(costs)
     if apart is not None:
         tail, head = (topology.nodes[participants[i]].name for i in apart)
@@ -76,7 +76,7 @@ def prove_bound(
     return Fraction(worth, cheapest * scale)
 
 
-def cheapest_columns(
+def cheapest_routes(
     on_link: list[int], topology: Topology, policy: Policy, participants: list[int]
 ) -> list[list[int | None]]:
     """Cost (n, n) of the cheapest allowed route from each participant to each other, None where there is none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -38,7 +39,7 @@ def check_structure(trees: tuple[TreeRecord, ...], participants: frozenset[str],
             findings.add(f"{where}: its root {shown(tree.root)} does not take part")
             continue
         for j, (tail, head, _) in enumerate(tree.edges):
-            for end in {tail, head} - participants:
+            for end in sorted({tail, head} - participants):
                 findings.add(f"{where}.edges[{j}]: {shown(end)} does not take part")
         for phase in Phase:
             _check_phase(tree, phase, where, participants, findings)
@@ -50,12 +51,13 @@ def _check_phase(tree: TreeRecord, phase: Phase, where: str, participants: froze
         Phase.REDUCE: ("reduce", "leaves", "so its data never reaches the root"),
         Phase.BROADCAST: ("broadcast", "enters", "so the result never reaches it from the root"),
     }[phase]
+    root = shown(tree.root)
     step: dict[str, str] = {}
     for tail, head, of in tree.edges:
         if of is phase:
             child, parent = (tail, head) if phase is Phase.REDUCE else (head, tail)
             if child == tree.root:
-                findings.add(f"{where}: a {kind} edge {toward} the root {child}")
+                findings.add(f"{where}: a {kind} edge {toward} the root {root}")
             elif child in step:
                 findings.add(f"{where}: more than one {kind} edge {toward} {shown(child)}")
             else:
@@ -69,10 +71,10 @@ def _check_phase(tree: TreeRecord, phase: Phase, where: str, participants: froze
             end = step[end]
         joined.update(trail)
         if end in trail:
-            findings.add(f"{where}: the {kind} edges at {shown(end)} run in a circle, {consequence} {tree.root}")
+            findings.add(f"{where}: the {kind} edges at {shown(end)} run in a circle, {consequence} {root}")
         elif end not in joined and end in participants:
             joined.add(end)
-            findings.add(f"{where}: no {kind} edge {toward} {end}, {consequence} {tree.root}")
+            findings.add(f"{where}: no {kind} edge {toward} {shown(end)}, {consequence} {root}")
 
 
 class _Routes:
@@ -104,8 +106,7 @@ class _Routes:
         if len(route) < 2:
             return (), "has no link"
         if len(set(names)) < len(names):
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
-            return tuple(links), f"visits {twice} twice"
+            return tuple(links), f"visits {Counter(names).most_common(1)[0][0]} twice"
         return tuple(links), self._policy.objection([self._index[name] for name in names]) or ""
 
 

@@ -26,8 +26,8 @@ from dualcoll.plans.document import (
 )
 from dualcoll.plans.model import Phase, Plan
 from dualcoll.progress import Outcome
-from dualcoll.topology.file import topology_from_dict, topology_to_dict
 from dualcoll.topology.model import Forwarding
+from dualcoll.topology.native import topology_from_dict, topology_to_dict
 from dualcoll.topology.source_text import SourceText
 
 __all__ = ["FORMAT", "document_from_dict", "plan_from_dict", "plan_to_dict", "read_document", "read_plan", "write_plan"]
