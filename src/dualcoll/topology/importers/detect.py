@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dualcoll.errors import InputError
+from dualcoll.topology.devices import gpu_model
 from dualcoll.topology.importers import import_topology
 from dualcoll.topology.importers.options import ImportOptions
 from dualcoll.topology.importers.topo_matrix import decode_text
@@ -78,13 +79,22 @@ def _completed(matrix: bytes, options: ImportOptions, infiniband: Path) -> Impor
                 where=" ".join(command),
                 hint="give --gpu MODEL",
             )
-        options = replace(options, gpu=names.pop())
+        options = replace(options, gpu=_known(names.pop()))
     if options.nic is None:
         speeds = _nic_speeds(infiniband)
         present = set(re.findall(r"[\w.:-]+", decode_text(matrix)))
         known = [f"{speed}={name}" for name, speed in sorted(speeds.items()) if name in present]
         options = replace(options, nic=";".join(known) or None)
     return options
+
+
+def _known(name: str) -> str | None:
+    """The name if it is in the table of models; one that is not may not be needed."""
+    try:
+        gpu_model(name)
+    except InputError:
+        return None
+    return name
 
 
 def _nic_speeds(infiniband: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dualcoll.errors import InputError
 from dualcoll.topology.devices import FabricLink, Rate, Rates, fabric_link, local_rate
 from dualcoll.topology.draft import BOX_LATENCY, Draft
 from dualcoll.topology.importers.nccl_records import Gpu, GpuLink, System
-from dualcoll.topology.importers.options import GPU_HINT, GpuChoice
+from dualcoll.topology.importers.options import GPU_HINT, GpuChoice, counted
 from dualcoll.topology.model import Kind, Link, SharedCapacity
 
 __all__ = ["Placed", "wire_gpu_links"]
@@ -123,6 +123,7 @@ def wire_gpu_links(
     for sharers in wiring.by_bus.values():
         _add_c2c(wiring, sharers)
         _add_local(wiring, sharers)
+    _note_shared(wiring)
     _note_one_way(wiring)
     _note_unequal(wiring, gpus)
     _note_excerpt(wiring, gpus)
@@ -177,18 +178,26 @@ def _add_local(wiring: _Wiring, sharers: Sequence[Placed]) -> None:
         wiring.cable(first.node, second.node, rate)
 
 
+def _note_shared(wiring: _Wiring) -> None:
+    shared = [sharers for sharers in wiring.by_bus.values() if len(sharers) > 1]
+    if shared:
+        more = f" (and {len(shared) - 1} more devices)" if len(shared) > 1 else ""
+        wiring.notes.append(f"{_ranks(wiring, shared[0])} share one device: each counts its part of the links{more}")
+
+
 def _note_one_way(wiring: _Wiring) -> None:
     names = [node.name for node in wiring.draft.nodes]
     for (tail, head), (count, _) in wiring.direct.items():
         back = wiring.direct.get((head, tail), (0.0,))[0]
         if back == 0:
             wiring.notes.append(
-                f"the file lists {count:g} links from {names[tail]} to {names[head]} but none back: taken as one-way, as "
-                "NCCL does"
+                f"the file lists {counted(count, 'link')} from {names[tail]} to {names[head]} but none back: "
+                "taken as one-way, as NCCL does"
             )
         elif back < count:
             wiring.notes.append(
-                f"the file lists {count:g} links from {names[tail]} to {names[head]} but {back:g} back: taken as written"
+                f"the file lists {counted(count, 'link')} from {names[tail]} to {names[head]} but {back:g} back: "
+                "taken as written"
             )
 
 
@@ -198,7 +207,7 @@ def _note_unequal(wiring: _Wiring, gpus: Sequence[Placed]) -> None:
         groups[sum(placed.counts.values())].append(placed)
     if len(groups) < 2:
         return
-    word = "XGMI links" if any(link.tag == "xgmi" for placed in gpus for link in placed.gpu.links) else "NVLinks"
+    word = "XGMI link" if any(link.tag == "xgmi" for placed in gpus for link in placed.gpu.links) else "NVLink"
     usual = max(groups, key=lambda count: (len(groups[count]), count))
     for count, members in groups.items():
         who = _ranks(wiring, members)
@@ -206,11 +215,13 @@ def _note_unequal(wiring: _Wiring, gpus: Sequence[Placed]) -> None:
             others = len(gpus) - len(members)
             have = f"{usual} each" if usual else "some"
             wiring.notes.append(
-                f"{who} {'has' if len(members) == 1 else 'have'} no {word} while the other {others} have {have}: NCCL drops "
+                f"{who} {'has' if len(members) == 1 else 'have'} no {word}s while the other {others} have {have}: NCCL drops "
                 "links whose query fails without a word, so check them"
             )
         elif count != usual and usual:
-            wiring.notes.append(f"{who} {'has' if len(members) == 1 else 'have'} {count} {word}, others {usual}")
+            wiring.notes.append(
+                f"{who} {'has' if len(members) == 1 else 'have'} {counted(count, word)}, others {usual}"
+            )
 
 
 def _ranks(wiring: _Wiring, members: Sequence[Placed]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dualcoll.topology.devices import Rate, Rates, pcie_rate
 from dualcoll.topology.importers.nccl_records import Pci
-from dualcoll.topology.importers.options import Pcie
+from dualcoll.topology.importers.options import Pcie, counted
 
 __all__ = ["LinkSpeeds"]
 
@@ -69,13 +69,13 @@ class LinkSpeeds:
         notes = []
         for text, count in self.misread.items():
             right, read = generation_of(text) or _NCCL_DEFAULT, nccl_generation_of(text)
-            counted = pcie_rate(read, 16, Rates.NCCL).capacity / 1e9
+            figure = pcie_rate(read, 16, Rates.NCCL).capacity / 1e9
             notes.append(
-                f"link_speed {text!r} ({count} links) is PCIe Gen{right} and is taken as such, but NCCL itself reads it "
-                f"as Gen{read} and counts {counted:g} GB/s for x16"
+                f"link_speed {text!r} ({counted(count, 'link')}) is PCIe Gen{right} and is taken as such, but NCCL itself "
+                f"reads it as Gen{read} and counts {figure:g} GB/s for x16"
             )
         for text, count in self.unknown.items():
-            notes.append(f"link_speed {text!r} ({count} links) is no PCIe rate and is taken as unknown")
+            notes.append(f"link_speed {text!r} ({counted(count, 'link')}) is no PCIe rate and is taken as unknown")
         if self.idle:
             what = "replaced by --pcie" if self.pcie.given() is not None else "kept; give --pcie to replace it"
             notes.append(

@@ -18,6 +18,7 @@ from dualcoll.topology.importers.xml_tree import Element
 __all__ = ["Cpu", "Gpu", "GpuLink", "Net", "Nic", "Pci", "System", "read_system"]
 
 MAX_CPUS = 256  # of one host; they are fully meshed
+MAX_SHARERS = 16  # ranks on one device; they are fully meshed too
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ def read_system(root: Element, where: str) -> System:
     """The records of a parsed file.
 
     Raises:
-        InputError: not such a file, an unknown version, a bus id twice in one host, or a number that cannot be used.
+        InputError: not such a file, an unknown version, a bus id or numaid twice in one host, too many of
+            one kind, or a number that cannot be used.
     """
     if root.tag != "system":
         raise InputError(f"the root element is <{root.tag[:60]}>, not <system>", where=f"{where}:{root.line}")
@@ -180,6 +182,12 @@ def _pci(element: Element, where: str) -> Pci:
     width = _number(element, "link_width", where, 0, most=32) if element.get("link_width") else None
     pci = Pci(busid, element.get("class").lower(), element.get("link_speed"), width or None, element.line)
     pci.gpus = [_gpu(child, where) for child in element.all("gpu")]
+    if len(pci.gpus) > MAX_SHARERS:
+        raise InputError(
+            f"{len(pci.gpus)} ranks share one device",
+            where=f"{where}:{element.line}",
+            hint=f"at most {MAX_SHARERS} can",
+        )
     pci.nics = [_nic(child, where) for child in element.all("nic")]
     pci.children = [_pci(child, where) for child in element.all("pci")]
     pci.peers = [(child.get("target").lower(), child.line) for child in element.all("pcilink")]

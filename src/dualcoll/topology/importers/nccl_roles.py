@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from dualcoll.errors import InputError
 from dualcoll.topology.importers.nccl_records import Gpu, Nic, Pci, System
-from dualcoll.topology.importers.options import GPU_HINT, NIC_HINT, GpuChoice, NicChoice
+from dualcoll.topology.importers.options import GPU_HINT, NIC_HINT, GpuChoice, NicChoice, counted
 
 __all__ = ["assign_roles"]
 
@@ -90,7 +90,7 @@ def _require_flags(
 def _counted(pcis: list[Pci], what: str, classes: tuple[str, ...]) -> str:
     """Text such as ``8 GPUs (class 0x0302)``."""
     found = ", ".join(start for start in classes if any(pci.kind.startswith(start) for pci in pcis))
-    return f"{len(pcis)} {what}{'s' if len(pcis) > 1 else ''}{f' (class {found})' if found else ''}"
+    return f"{counted(len(pcis), what)}{f' (class {found})' if found else ''}"
 
 
 def _of_class(pcis: Iterable[Pci], classes: tuple[str, ...]) -> list[Pci]:

@@ -18,7 +18,7 @@ from dualcoll.topology.importers.nccl_links import Placed, wire_gpu_links
 from dualcoll.topology.importers.nccl_pci import LinkSpeeds
 from dualcoll.topology.importers.nccl_records import Cpu, Gpu, Net, Nic, Pci, System, read_system
 from dualcoll.topology.importers.nccl_roles import assign_roles
-from dualcoll.topology.importers.options import NIC_HINT, GpuChoice, ImportOptions, NicChoice, Pcie
+from dualcoll.topology.importers.options import NIC_HINT, GpuChoice, ImportOptions, NicChoice, Pcie, counted
 from dualcoll.topology.importers.wiring import wire_by_model
 from dualcoll.topology.importers.xml_tree import parse_xml
 from dualcoll.topology.model import Kind, Link, SharedCapacity, Topology
@@ -193,7 +193,7 @@ class _Reader:
         if self.odd_ports:
             kept = "replaced by --nic" if self.nic else "kept as written; --nic SPEED replaces it"
             self.notes.append(
-                f"net speed implausible, such as {self.odd_ports[0]}, on {len(self.odd_ports)} ports: {kept}"
+                f"net speed implausible, such as {self.odd_ports[0]}, on {counted(len(self.odd_ports), 'port')}: {kept}"
             )
         elif self.nic and any(nic.nets for nic in self._nics()):
             self.notes.append("--nic is used only for ports whose speed the file does not say")

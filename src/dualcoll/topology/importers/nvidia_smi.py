@@ -15,7 +15,7 @@ from dualcoll.errors import InputError
 from dualcoll.topology.devices import Wiring
 from dualcoll.topology.draft import Draft
 from dualcoll.topology.importers.nv_links import Counts, wire_nv_links
-from dualcoll.topology.importers.options import GPU_HINT, NIC_HINT, GpuChoice, ImportOptions, NicChoice, Pcie
+from dualcoll.topology.importers.options import GPU_HINT, NIC_HINT, GpuChoice, ImportOptions, NicChoice, Pcie, counted
 from dualcoll.topology.importers.pci_tree import Device, add_pci_tree
 from dualcoll.topology.importers.topo_matrix import Matrix, decode_text, find_matrices
 from dualcoll.topology.importers.wiring import wire_by_model
@@ -85,8 +85,8 @@ def _chosen(matrices: Sequence[Matrix], where: str) -> tuple[Matrix, list[str]]:
                 hint="keep the one of the machine that you mean",
             )
     notes = []
-    for matrix in matrices:
-        denied = sorted({cell for cell in matrix.cells.values() if matrix.is_peer_access and cell not in ("OK", "X")})
+    for matrix in (matrix for matrix in matrices if matrix.is_peer_access):
+        denied = sorted(set(matrix.cells.values()) - {"OK", "X"})
         if denied:
             notes.append(
                 f"the topo -p2p matrix says {', '.join(denied)}: GPUs without peer access exchange data through host memory"
@@ -147,7 +147,7 @@ def _require_flags(
         lacking.append("whether its GPUs have NVLinks (topo -mp hides them)")
         flags.append(f"the output of topo -m, or {GPU_HINT}")
     if nic is None and matrix.nics:
-        lacking.append(f"the speed of its {len(matrix.nics)} NIC{'s' if len(matrix.nics) > 1 else ''}")
+        lacking.append(f"the speed of its {counted(len(matrix.nics), 'NIC')}")
         flags.append(NIC_HINT)
     if lacking:
         raise InputError(

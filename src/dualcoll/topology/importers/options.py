@@ -9,7 +9,7 @@ from dualcoll.errors import InputError
 from dualcoll.topology.devices import GpuModel, Rate, Rates, gpu_model, pcie_rate
 from dualcoll.units import parse_bandwidth
 
-__all__ = ["GPU_HINT", "NIC_HINT", "GpuChoice", "ImportOptions", "NicChoice", "Pcie"]
+__all__ = ["GPU_HINT", "NIC_HINT", "GpuChoice", "ImportOptions", "NicChoice", "Pcie", "counted"]
 
 GPU_HINT = "--gpu MODEL (such as H100 or MI300X)"
 NIC_HINT = "--nic SPEED (such as 400Gb/s)"
@@ -160,9 +160,14 @@ class Pcie:
         if not self.assumed:
             return []
         generation = self.model.pcie if self.model else 3
-        links = "1 PCIe link" if self.assumed == 1 else f"{self.assumed} PCIe links"
+        links = counted(self.assumed, "PCIe link")
         text = f"PCIe Gen{generation} is assumed for {links} ({self._reason()}); give --pcie if it is another"
         return [text]
 
     def _reason(self) -> str:
         return f"that of {self.model.name}" if self.model else "what NCCL assumes"
+
+
+def counted(count: float, noun: str) -> str:
+    """Text such as ``2 links``."""
+    return f"{count:g} {noun}{'' if count == 1 else 's'}"

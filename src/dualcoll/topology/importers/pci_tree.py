@@ -72,12 +72,18 @@ def add_pci_tree(
             if closest is not None and closest <= level:
                 groups.parent[groups.find(i)] = groups.find(j)
         nested.append(groups)
+    related = {i for pair, level in levels.items() if level is not None for i in pair}
+    lost = [i for i in range(len(devices)) if i not in related] if len(devices) > 1 else []
+    for i in lost:
+        nested[2].parent[nested[2].find(i)] = nested[2].find(0)
+    notes = _contradictions(devices, nested[2], levels, shown)
+    if lost:
+        names = ", ".join(devices[i].name for i in lost[:16])
+        notes.append(f"neither PCIe class nor affinity is shown for {names}: put on the first NUMA node")
+    if len(nested[2].members()) > 1:
+        notes.append(f"the input does not say what its CPUs are: {assumed_cpu_rate().source}")
     _attach(draft, devices, nested, pcie, box)
-    return _contradictions(devices, nested[2], levels, shown) + (
-        [f"the input does not say what its CPUs are: {assumed_cpu_rate().source}"]
-        if len(nested[2].members()) > 1
-        else []
-    )
+    return notes
 
 
 def _level(i: int, j: int, devices: Sequence[Device], shown: Callable[[int, int], str]) -> int | None:
@@ -119,10 +125,10 @@ def _cable(draft: Draft, tail: int, head: int, pcie: Pcie) -> None:
 
 
 def _cpu_name(draft: Draft, devices: Sequence[Device], members: Sequence[int]) -> str:
-    """``cpu`` and the NUMA node if that is one number and free, else the next free one."""
+    """``cpu`` and the least NUMA node of its devices if that is free, else the next free number."""
     taken = {node.name for node in draft.nodes}
-    numas = {devices[i].numa for i in members if devices[i].numa.isdecimal()}
-    wanted = [f"cpu{numa}" for numa in sorted(numas)] if len(numas) == 1 else []
+    numas = {int(devices[i].numa) for i in members if devices[i].numa.isdecimal()}
+    wanted = [f"cpu{numa}" for numa in sorted(numas)]
     kept = {f"cpu{device.numa}" for device in devices if device.numa.isdecimal()}
     others = (name for k in range(2 * len(devices) + len(taken) + 1) if (name := f"cpu{k}") not in kept)
     return next(name for name in (*wanted, *others) if name not in taken)

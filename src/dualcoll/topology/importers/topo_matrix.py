@@ -11,10 +11,11 @@ from dualcoll.errors import InputError
 __all__ = ["Matrix", "decode_text", "find_matrices"]
 
 MAX_DEVICES = 256
+MAX_TABLES = 64
 _PEER_CELLS = {"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"}
 _CELL = re.compile(r"X|SYS|SOC|NODE|PHB|PXB|PIX|NV[0-9]{1,3}|OK|CNS|GNS|TNS|NS|DR|U")
 _GPU = re.compile(r"GPU[0-9]{1,4}")
-_DEVICE = re.compile(r"(?=.{0,60}[0-9])[A-Za-z][\w.:-]{1,60}")
+_DEVICE = re.compile(r"(?=.{0,60}[0-9])[A-Za-z][\w.:-]{0,59}\w")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _MARKS = re.compile(r"[\s#>|`'\"]*")
 _TITLES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
@@ -96,7 +97,7 @@ def find_matrices(text: str, where: str) -> list[Matrix]:
     """Every table of the text that has rows; one without a header takes its columns from its row labels.
 
     Raises:
-        InputError: too many devices, a device twice, or rows that do not fit the columns.
+        InputError: too many matrices or devices, a device twice, or rows that do not fit the columns.
     """
     groups: list[tuple[_Header | None, list[_Row]]] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -109,6 +110,10 @@ def find_matrices(text: str, where: str) -> list[Matrix]:
             if not groups or any(row.label == other.label for other in groups[-1][1]):
                 groups.append((None, []))
             groups[-1][1].append(row)
+        if len(groups) > MAX_TABLES:
+            raise InputError(
+                f"more than {MAX_TABLES} matrices", where=f"{where}:{number}", hint="keep the one that you mean"
+            )
     return [_matrix(header, rows, where) for header, rows in groups if rows]
 
 
