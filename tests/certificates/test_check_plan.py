@@ -236,6 +236,13 @@ def test_changed_prices_that_still_support_the_claim(plan: PlanDocument) -> None
     assert check_plan(replace(roomy, prices=(first, *plan.prices[1:]))).bound <= Fraction(plan.claims.bound) * 2
 
 
+def test_prices_beyond_any_range_are_rounded_down(plans: Plans) -> None:
+    """A price below 2**-192 of the largest counts as none, and what is left is still a proof."""
+    bus = plans["bus"]
+    wide = replace(bus, prices=(*bus.prices, Price(("g0", "g1"), 1e-300)))
+    assert check_plan(wide).bound == Fraction(bus.claims.bound)
+
+
 def test_unusable_prices(plans: Plans) -> None:
     """Prices that prove nothing, are given twice, or lie on what is not there are refused."""
     ring = plans["ring"]
