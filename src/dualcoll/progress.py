@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from dualcoll.errors import InputError
 
-__all__ = ["Gap", "Meter", "Outcome", "Progress", "Seconds", "Stop", "relative_gap"]
+__all__ = ["OPTIMAL_GAP", "Gap", "Meter", "Outcome", "Progress", "Seconds", "Stop", "relative_gap"]
 
 
 class Outcome(StrEnum):
@@ -107,6 +107,11 @@ class Meter:
         """Seconds left of the time limit, at least 0."""
         return max(0.0, self.stop.seconds - self.seconds)
 
+    @property
+    def spent(self) -> bool:
+        """Whether the time is over or somebody asked for the end."""
+        return self.interrupted or self.seconds >= self.stop.seconds
+
     def interrupt(self) -> None:
         """Ask the computation to end after its current step (what Ctrl-C does on the command line)."""
         self.interrupted = True
@@ -116,7 +121,7 @@ class Meter:
         now = Progress(self.seconds, iterations, value, bound)
         self.history.append(now)
         ended: Outcome | None = None
-        if now.gap <= max(OPTIMAL_GAP, min(self.stop.gap, OPTIMAL_GAP)):
+        if now.gap <= OPTIMAL_GAP:
             ended = Outcome.OPTIMAL
         elif now.gap <= self.stop.gap:
             ended = Outcome.GAP

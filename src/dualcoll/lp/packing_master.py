@@ -54,5 +54,6 @@ class PackingMaster:
         solution = self._highs.getSolution()
         solved = self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
         rates = np.maximum(np.array(solution.col_value, dtype=np.float64), 0.0)
+        assert np.count_nonzero(rates) <= self._rows, "a basic solution has at most one positive rate per row"
         duals = np.maximum(np.array(solution.row_dual, dtype=np.float64), 0.0)
         return MasterSolution(rates, duals, solved)

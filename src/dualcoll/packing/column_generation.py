@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dualcoll.lp.packing_master import PackingMaster
 from dualcoll.packing.prices import PriceLoop
 from dualcoll.packing.problem import ColumnPool, Packing, PackingProblem
-from dualcoll.progress import Meter, Outcome
+from dualcoll.progress import OPTIMAL_GAP, Meter, Outcome
 
 __all__ = ["column_generation"]
 
@@ -28,7 +28,8 @@ FLOOR = 1e-9  # share of the price that is spread over all rows
 def column_generation(problem: PackingProblem, meter: Meter, seed: int = 0) -> tuple[Packing, Outcome, int]:
     """Pack until the meter says so, or until the LP has nothing to add.
 
-    A gap that the warm-up already meets does not end it: the first LP costs little and is nearly always exact.
+    A gap that the warm-up already meets does not end it: the first LP costs little, is nearly always exact, and its solution
+    is basic: no more trees than rows.
 
     Args:
         problem: what to pack.
@@ -40,11 +41,11 @@ def column_generation(problem: PackingProblem, meter: Meter, seed: int = 0) -> t
     """
     warm = PriceLoop(problem, EPSILON, jitter=np.random.default_rng(seed).random(problem.capacity.size))
     ended: Outcome | None = None
-    while ended in (None, Outcome.GAP) and warm.rounds < WARM_UP:
+    while ended is not Outcome.OPTIMAL and not (warm.rounds and meter.spent) and warm.rounds < WARM_UP:
         warm.step()
         ended = meter.outcome(warm.rounds, warm.value, warm.bound)
     best = _Best(warm.pool, warm.best_rates, warm.value, warm.prices, warm.bound, warm.rounds)
-    if ended in (None, Outcome.GAP):
+    if ended is None or not meter.spent:
         ended = _generate(problem, best, meter)
     return best.packing(), ended, best.calls
 
@@ -65,6 +66,7 @@ def _generate(problem: PackingProblem, best: _Best, meter: Meter) -> Outcome:
     master = PackingMaster(problem.capacity.size)
     unit = best.value  # rates in the LP are of the order of 1
     sent = 0
+    basic = False
     flat = 1.0 / (problem.weight * problem.capacity)
     flat /= problem.worth(flat)
     while True:
@@ -73,7 +75,8 @@ def _generate(problem: PackingProblem, best: _Best, meter: Meter) -> Outcome:
         sent = len(pool)
         solution = master.solve(meter.remaining)
         value = solution.rates.sum() * unit / max(pool.congestion(solution.rates * unit), 1e-300)
-        if value > best.value:
+        if value > best.value or (not basic and value > best.value * (1 - OPTIMAL_GAP)):
+            basic = True
             best.value = float(value)
             best.rates = solution.rates * unit / pool.congestion(solution.rates * unit)
         duals = solution.duals / (problem.weight * problem.capacity)
