@@ -30,6 +30,7 @@ __all__ = [
     "curve",
     "dress",
     "escaped",
+    "gap_text",
     "headline",
     "line_widths",
     "paths",
@@ -46,11 +47,16 @@ LETTER = 0.56  # of the font size, the mean width of a letter
 
 
 def headline(plan: Plan) -> str:
-    """The result in one line, such as "AllReduce of 32 ranks: 258.065 GB/s, at most 258.065 GB/s (gap 0 %)"."""
+    """The result in one line, such as "AllReduce of 32 ranks: 250 GB/s, at most 258.065 GB/s (gap 3.12 %)"."""
     return (
         f"AllReduce of {len(plan.participants)} ranks: {format_bandwidth(plan.algbw)}, "
-        f"at most {format_bandwidth(plan.bound)} (gap {format_fraction(plan.gap)})"
+        f"at most {format_bandwidth(plan.bound)} (gap {gap_text(plan)})"
     )
+
+
+def gap_text(plan: Plan) -> str:
+    """The gap, down to what a solver can be asked for."""
+    return format_fraction(plan.gap) if plan.gap > 1e-9 else "below 1e-9"
 
 
 def escaped(text: str, most: int = 60) -> str:
@@ -96,8 +102,9 @@ def cables(topology: Topology, place: Layout) -> tuple[Cable, ...]:
 def line_widths(topology: Topology, place: Layout, drawn: Sequence[Cable]) -> list[float]:
     """Px of each cable, in half steps: by the square root of its capacity, so that slow ones stay visible."""
     rates = [cable.capacity(topology) for cable in drawn]
-    most = max(1.5, min(4.5, place.unit / 8, 36 / math.sqrt(max(len(rates), 1))))
-    return [round(2 * (0.6 + most * math.sqrt(rate / max(rates)))) / 2 for rate in rates]
+    most = min(5.0, max(2.2, place.unit / 7), 42 / math.sqrt(max(len(rates), 1)))
+    largest = max(rates, default=1.0)
+    return [max(0.5, round(2 * most * (0.15 + 0.85 * math.sqrt(rate / largest))) / 2) for rate in rates]
 
 
 def paths(topology: Topology, place: Layout, ends: Iterable[tuple[int, int]]) -> list[Floats]:
@@ -209,7 +216,7 @@ def _at(points: Floats, fraction: float) -> Floats:
 def canvas(place: Layout, title: str, subtitle: str) -> go.Figure:
     """An empty figure of the layout's size with the boxes' frames and names; the texts are escaped already."""
     figure = go.Figure()
-    margin = {"l": 20, "r": 20, "t": 80, "b": 70}
+    margin = {"l": 20, "r": 20, "t": 98 if place.note else 80, "b": 70}
     figure.update_layout(
         width=round(place.width) + margin["l"] + margin["r"],
         height=round(place.height) + margin["t"] + margin["b"],

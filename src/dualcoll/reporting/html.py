@@ -13,11 +13,11 @@ from plotly.offline import get_plotlyjs
 from dualcoll.diagnosis.timing import timing
 from dualcoll.files import atomic_write
 from dualcoll.plans.model import Plan
-from dualcoll.reporting.drawing import headline
+from dualcoll.reporting.drawing import gap_text, headline
 from dualcoll.reporting.figures import convergence_figure, link_load_figure, load_bars, topology_figure, tree_figure
 from dualcoll.reporting.tables import plan_text, topology_text
 from dualcoll.topology.model import Topology
-from dualcoll.units import format_bandwidth, format_fraction, format_size, format_time
+from dualcoll.units import format_bandwidth, format_size, format_time
 
 __all__ = ["report", "topology_page"]
 
@@ -69,7 +69,7 @@ def report(plan: Plan, path: str | Path) -> None:
                 ("algbw", format_bandwidth(plan.algbw)),
                 ("busbw, as nccl-tests counts", format_bandwidth(plan.busbw)),
                 ("bound: no schedule is faster", format_bandwidth(plan.bound)),
-                ("proved gap", format_fraction(plan.gap)),
+                ("proved gap", gap_text(plan)),
                 ("bound if switches reduce", format_bandwidth(plan.in_network.capacity)),
                 (f"predicted for {format_size(plan.size)}", format_time(times.total)),
                 ("least time, from latencies", format_time(times.latency_bound)),

@@ -269,7 +269,7 @@ def _network(topology: Topology, network: list[int], near: list[list[int]], x: F
     while left:
         row = [node for node in left if node in front] or list(left)
         below = {node: [place[j] for j in near[node] if j in place] for node in row}
-        wanted = {node: round(float(np.mean(at)), 3) if at else WIDTH / 2 for node, at in below.items()}
+        wanted = {node: round(float(np.mean(at)), 3) if at else WIDTH for node, at in below.items()}
         row.sort(key=lambda node: (wanted[node], node))
         place |= {node: WIDTH * (i + 0.5) / len(row) for i, node in enumerate(row)}
         layers.append(row)

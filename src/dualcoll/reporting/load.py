@@ -33,7 +33,7 @@ __all__ = ["link_load_figure", "load_bars", "utilisation_color"]
 
 Floats = NDArray[np.float64]
 
-PRICED = "rgba(86, 180, 233, 0.55)"
+PRICED = "#b5dcf5"
 
 # lightness falls steadily, so that the order survives without hue
 HEAT = ((0.0, (222, 227, 232)), (0.5, (243, 188, 90)), (0.8, (221, 96, 40)), (1.0, (140, 10, 28)))

@@ -77,15 +77,19 @@ def _fitted(
     apart = np.abs(spots[:, None, :] - spots[None, :, :])
     np.einsum("iij->ij", apart)[:] = 1e4
     nearest = np.hypot(apart[..., 0], apart[..., 1]).min(axis=1)
-    beside = np.where(apart[..., 1] < LABEL_SIZE, apart[..., 0], 1e4).min(axis=1)
+    level = apart[..., 1] < LABEL_SIZE
+    beside = np.where(level, apart[..., 0], 1e4).min(axis=1)
+    names = [topology.nodes[i].name.removeprefix(f"{topology.nodes[i].box}.") for i in drawn]
+    needs = np.array([LETTER * LABEL_SIZE * len(name) + 5 for name in names])
+    fits = needs <= np.minimum(beside, 110.0)
+    fits &= ~(level & ~fits).any(axis=1)  # a row has all its labels or none
     sizes: dict[int, float] = {}
     labels: dict[int, str] = {}
     sides: dict[int, str] = {}
     pull = _pull(topology, place)
     for row, i in enumerate(drawn):
         node = topology.nodes[i]
-        name = node.name.removeprefix(f"{node.box}.")
-        needed = LETTER * LABEL_SIZE * len(name) + 5
+        name, needed = names[row], float(needs[row])
         sizes[i] = float(
             min(
                 max(0.62 * nearest[row], min(0.8 * nearest[row], 7.0), 3.0),
@@ -96,7 +100,7 @@ def _fitted(
         if needed <= min(38.0, 0.8 * nearest[row]):
             sizes[i] = max(sizes[i], needed)
             labels[i] = escaped(name)
-        elif needed <= min(beside[row], 110.0) and nearest[row] > 2 * LABEL_SIZE:
+        elif fits[row] and nearest[row] > 2 * LABEL_SIZE:
             labels[i] = escaped(name)
             sides[i] = "bottom" if pull[i] > 0 else "top"
     return sizes, labels, sides

@@ -61,9 +61,18 @@ def tree_figure(plan: Plan, index: int = 0, *more: int) -> go.Figure:
     add_nodes(figure, topology, place, frozenset(plan.participants))
     titles = [_title(plan, i) for i in indices]
     figure.update_layout(title_text=titles[0][0], title_subtitle_text=titles[0][1])
+    _make_room(figure, place)
     if more:
         _add_menu(figure, indices, titles, first)
     return figure
+
+
+def _make_room(figure: go.Figure, place: Layout) -> None:
+    """Let the picture grow by what arrows need above and below the fabric."""
+    reached = [y for trace in figure.data if trace.mode == "lines+markers" for y in trace.y if y is not None]
+    low, high = min([0.0, *(y - 8 for y in reached)]), max([place.height, *(y + 8 for y in reached)])
+    figure.update_yaxes(range=[low, high])
+    figure.update_layout(height=round(figure.layout.height + high - low - place.height))
 
 
 def _title(plan: Plan, index: int) -> tuple[str, str]:
