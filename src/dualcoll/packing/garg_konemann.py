@@ -11,16 +11,30 @@ import math
 
 import numpy as np
 
+from dualcoll.errors import InputError
 from dualcoll.packing.prices import PriceLoop
 from dualcoll.packing.problem import Packing, PackingProblem
 from dualcoll.progress import Meter, Outcome
+from dualcoll.units import format_fraction
 
 __all__ = ["epsilon_for", "garg_konemann", "iteration_limit"]
 
 
+LEAST_GAP = 0.002  # below it the oracle calls, in proportion to 1/ε², are out of reach
+
+
 def epsilon_for(gap: float) -> float:
-    """The ε whose guarantee ``(1-ε)²`` is ``1 - gap``; at least 1e-3, below which the iterations are out of reach."""
-    return max(1e-3, 1.0 - math.sqrt(1.0 - gap))
+    """The ε whose guarantee ``(1-ε)²`` is ``1 - gap``.
+
+    Raises:
+        InputError: a gap below 0.2 %.
+    """
+    if gap < LEAST_GAP:
+        raise InputError(
+            f"a gap of {format_fraction(gap)} is out of reach for garg-konemann",
+            hint=f"ask for {format_fraction(LEAST_GAP)} or more, or use the method auto",
+        )
+    return 1.0 - math.sqrt(1.0 - gap)
 
 
 def iteration_limit(rows: int, epsilon: float) -> int:
