@@ -45,6 +45,16 @@ def test_a_report_loads_nothing_from_outside(made: Plan, tmp_path: Path) -> None
     assert not re.search(r"https?:|//[a-z]+\.|src=|href=|<link|<img|<iframe|@import|url\(", text)
 
 
+def test_figures_cannot_be_sent_elsewhere(made: Plan, tmp_path: Path) -> None:
+    """The buttons of the figures are those listed; plotly's own upload button is not among them."""
+    report(made, tmp_path / "plan.html")
+    text = page(tmp_path / "plan.html")
+    assert (
+        re.findall(r'"modeBarButtons": ?(\[\[.*?\]\])', text)
+        == ['[["toImage", "zoom2d", "pan2d", "resetScale2d"]]'] * 4
+    )
+
+
 def test_a_report_escapes_what_users_named(made: Plan, tmp_path: Path) -> None:
     """Hostile names appear as text and never as markup."""
     report(made, tmp_path / "plan.html")

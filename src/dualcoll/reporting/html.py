@@ -23,6 +23,8 @@ __all__ = ["report", "topology_page"]
 
 TREES = 12  # of the fastest that the menu offers
 
+_BUTTONS = ["toImage", "zoom2d", "pan2d", "resetScale2d"]  # none that would send the figure elsewhere
+
 _STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
@@ -35,7 +37,7 @@ p { margin: 0 0 12px; max-width: 75ch; }
 .muted { color: #56616d; }
 section { background: #fff; border: 1px solid #dde3e8; border-radius: 10px; padding: 20px 24px; margin-top: 18px; }
 .figure { overflow-x: auto; }
-.numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(240px, 1fr)); gap: 12px; margin-top: 18px; }
+.numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(260px, 1fr)); gap: 12px; margin-top: 18px; }
 .numbers div { background: #fff; border: 1px solid #dde3e8; border-radius: 10px; padding: 14px 18px; }
 .numbers b { display: block; font-size: 23px; font-weight: 650; font-variant-numeric: tabular-nums; }
 .numbers span { color: #56616d; font-size: 13px; }
@@ -68,7 +70,7 @@ def report(plan: Plan, path: str | Path) -> None:
             (
                 ("algbw", format_bandwidth(plan.algbw)),
                 ("busbw, as nccl-tests counts", format_bandwidth(plan.busbw)),
-                ("bound: no schedule is faster", format_bandwidth(plan.bound)),
+                ("bound: the most that end points reach", format_bandwidth(plan.bound)),
                 ("proved gap", gap_text(plan)),
                 ("bound if switches reduce", format_bandwidth(plan.in_network.capacity)),
                 (f"predicted for {format_size(plan.size)}", format_time(times.total)),
@@ -141,6 +143,6 @@ def _table(lines: Sequence[tuple[str, str]]) -> str:
 
 
 def _figure(figure: Any) -> str:
-    config = {"displaylogo": False, "displayModeBar": "hover", "plotlyServerURL": ""}
+    config = {"displaylogo": False, "displayModeBar": "hover", "modeBarButtons": [_BUTTONS]}
     body = to_html(figure, config=config, include_plotlyjs=False, include_mathjax=False, full_html=False)
     return f'<div class="figure">{body}</div>'
