@@ -30,7 +30,11 @@ def test_tool_is_content(command: list[str]) -> None:
 
 def test_readme_commands_are_what_ci_runs() -> None:
     """The two set-up commands exist, each on one line, because CI takes them from the README."""
-    commands = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("    python3 -m venv .venv && ")]
+    commands = [
+        line
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if line.startswith("    python3 -m venv .venv && ")
+    ]
     assert len(commands) == 2
     assert "dualcoll plan" in commands[0]
     assert "pytest" in commands[1]

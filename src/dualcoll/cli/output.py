@@ -22,7 +22,12 @@ def show_json(record: dict[str, Any]) -> None:
 
 
 def show_lines(lines: list[tuple[str, str]]) -> None:
-    """Print labelled lines, wrapped to the terminal and aligned."""
+    """Print labelled lines: aligned and wrapped on a terminal, one line each in a pipe."""
+    width = max(len(label) for label, _ in lines)
+    if not sys.stdout.isatty():
+        for label, text in lines:
+            typer.echo(f"{label:<{width}}  {text}")
+        return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -32,8 +37,7 @@ def show_lines(lines: list[tuple[str, str]]) -> None:
     table.add_column(overflow="fold")
     for label, text in lines:
         table.add_row(Text(label), Text(text))
-    console = Console(highlight=False, soft_wrap=False)
-    console.print(table, width=console.width if console.is_terminal else 120)
+    Console(highlight=False).print(table)
 
 
 def say(text: str) -> None:

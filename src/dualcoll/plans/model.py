@@ -68,7 +68,7 @@ class Bottleneck:
     """Links that limit the plan together, one kind of link or one shared capacity.
 
     Attributes:
-        links: link indices. price_share: their part of the bound's price, in (0, 1]; the parts of a plan's bottlenecks sum to 1.
+        links: link indices. price_share: their part of the bound's price, in (0, 1]; the parts of a plan sum to 1.
         utilisation: least and most load over capacity among them. text: the same in words.
     """
 

@@ -16,6 +16,7 @@ from dualcoll.errors import InputError
 from dualcoll.files import atomic_write, read_bytes, read_stream
 from dualcoll.topology import cluster, native
 from dualcoll.topology.catalog import catalog, entries
+from dualcoll.topology.devices import Rates
 from dualcoll.topology.importers import ImportOptions, import_topology
 from dualcoll.topology.model import Topology
 from dualcoll.topology.native import topology_from_dict, topology_to_dict
@@ -42,21 +43,24 @@ def read_topology(source: str | Path, options: ImportOptions | None = None) -> T
     if text == "-":
         where = "standard input"
         return _parse(read_stream(sys.stdin.buffer, where), where, options, Path())
-    named = text.partition(":")[0].strip() in {entry.name for entry in entries()}
+    named = next((entry for entry in entries() if entry.name == text.partition(":")[0].strip()), None)
     path = Path(text)
     try:
-        found = path.is_file() or (path.exists() and not named)
+        found = path.is_file() or (path.exists() and named is None)
     except (OSError, ValueError):
         found = False
     if found:
         return _parse(read_bytes(path), text, options, path.parent)
-    if named:
-        if options != ImportOptions():
+    if named is not None:
+        if options != ImportOptions(rates=options.rates):
             raise InputError(
-                "GPU, NIC, PCIe and rates from outside are for imported files",
+                "GPU, NIC and PCIe from outside are for imported files",
                 where=text,
-                hint="options of a catalogue name go behind its colon, such as dgx-h100:nic=25GB/s,rates=nccl",
+                hint="options of a catalogue name go behind its colon, such as dgx-h100:nic=25GB/s",
             )
+        takes_rates = any(option.name == "rates" for option in named.options)
+        if options.rates is not Rates.NOMINAL and takes_rates and "rates=" not in text:
+            return catalog(text, rates=options.rates)
         return catalog(text)
     raise InputError(f"{text[:200]!r} is neither a file nor a name of the catalogue", hint=_advice(text))
 
