@@ -86,7 +86,10 @@ class Meter:
 
     Args:
         stop: the criteria.
-        report: called with each :class:`Progress`, at most ten times a second and once at the end.
+        report: called with a :class:`Progress` at most ten times a second and at the end.
+
+    Attributes:
+        history: reports so far, the last one included, thinned out as they age.
     """
 
     def __init__(self, stop: Stop, report: Callable[[Progress], None] | None = None) -> None:
@@ -119,7 +122,6 @@ class Meter:
     def outcome(self, iterations: int, value: float, bound: float) -> Outcome | None:
         """Record one step; the outcome if the computation is over, else None."""
         now = Progress(self.seconds, iterations, value, bound)
-        self.history.append(now)
         ended: Outcome | None = None
         if now.gap <= OPTIMAL_GAP:
             ended = Outcome.OPTIMAL
@@ -129,6 +131,9 @@ class Meter:
             ended = Outcome.INTERRUPTED
         elif now.seconds >= self.stop.seconds:
             ended = Outcome.TIME
+        # a millisecond apart at first and ever wider, so that long runs keep a short history
+        if ended is not None or not self.history or now.seconds > 1.005 * self.history[-1].seconds + 0.001:
+            self.history.append(now)
         if self._report is not None and (ended is not None or now.seconds >= self._next):
             self._next = now.seconds + 0.1
             self._report(now)

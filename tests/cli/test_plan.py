@@ -162,7 +162,17 @@ def test_first_ctrl_c_ends_the_search_and_the_second_the_program() -> None:
 def test_ctrl_c_gives_the_best_so_far(tmp_path: Path) -> None:
     """A real process, interrupted in the middle of a search that would take minutes, exits with 0 and a proved plan."""
     file = tmp_path / "plan.json"
-    arguments = ["plan", "torus:10x10", "allreduce", "--method", "garg-konemann", "--gap", "0.2%", "--seconds", "300"]
+    arguments = [
+        "plan",
+        "dgx-h100:boxes=32",
+        "allreduce",
+        "--method",
+        "garg-konemann",
+        "--gap",
+        "0.2%",
+        "--seconds",
+        "300",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "dualcoll", *arguments, "--json", "-o", file],
         stdout=subprocess.PIPE,

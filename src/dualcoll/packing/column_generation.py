@@ -44,7 +44,7 @@ def column_generation(problem: PackingProblem, meter: Meter, seed: int = 0) -> t
     while ended is not Outcome.OPTIMAL and not (warm.rounds and meter.spent) and warm.rounds < WARM_UP:
         warm.step()
         ended = meter.outcome(warm.rounds, warm.value, warm.bound)
-    best = _Best(warm.pool, warm.best_rates, warm.value, warm.prices, warm.bound, warm.rounds)
+    best = _Best(warm.pool, warm.packing().rates, warm.value, warm.prices, warm.bound, warm.rounds)
     if ended is None or not meter.spent:
         ended = _generate(problem, best, meter)
     return best.packing(), ended, best.calls

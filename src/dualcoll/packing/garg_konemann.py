@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from dualcoll.errors import InputError
 from dualcoll.packing.prices import PriceLoop
 from dualcoll.packing.problem import Packing, PackingProblem
@@ -61,8 +59,6 @@ def garg_konemann(problem: PackingProblem, epsilon: float, meter: Meter) -> tupl
         loop.step()
         ended = meter.outcome(loop.rounds, loop.value, loop.bound)
         if loop.log_worth >= 0:
-            rates = np.array(loop.rates) / scale
-            return Packing(tuple(loop.pool.columns), rates, loop.prices, loop.bound), Outcome.GAP, loop.rounds
-        if ended in (Outcome.TIME, Outcome.INTERRUPTED):
-            columns = tuple(loop.pool.columns[: loop.best_rates.size])
-            return Packing(columns, loop.best_rates, loop.prices, loop.bound), ended, loop.rounds
+            return loop.packing(scale), Outcome.GAP, loop.rounds
+        if ended is not None and meter.spent:
+            return loop.packing(), ended, loop.rounds

@@ -8,11 +8,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dualcoll.packing.problem import ColumnPool, PackingProblem
+from dualcoll.lp.packing_master import PackingMaster
+from dualcoll.packing.problem import ColumnPool, Packing, PackingProblem
 
 __all__ = ["PriceLoop"]
 
 Floats = NDArray[np.float64]
+
+CROWDED = 10  # columns per row; more would take memory without end
 
 
 class PriceLoop:
@@ -20,7 +23,6 @@ class PriceLoop:
 
     Attributes:
         pool: the columns found. rates: their accumulated rates, not yet scaled to fit.
-        value: best feasible value so far (the accumulated packing scaled by its true worst congestion), bytes/s.
         bound: least bound so far; prices: float64 (M,), the prices that proved it.
         rounds: oracle calls.
     """
@@ -32,8 +34,6 @@ class PriceLoop:
         self.epsilon = epsilon
         self.pool = ColumnPool(problem)
         self.rates: list[float] = []
-        self.best_rates: Floats = np.empty(0)
-        self.value = 0.0
         self.bound = float("inf")
         self.prices: Floats = np.exp(-np.log(problem.capacity))
         self.rounds = 0
@@ -50,8 +50,20 @@ class PriceLoop:
         top = float(terms.max())
         return top + float(np.log(np.exp(terms - top).sum()))
 
+    @property
+    def value(self) -> float:
+        """Of the packing so far, scaled by its true worst congestion, bytes/s."""
+        return self._total / float(self._congestion.max()) if self.rounds else 0.0
+
+    def packing(self, scale: float | None = None) -> Packing:
+        """What is packed so far, its rates divided by the scale; by their true worst congestion unless one is given."""
+        divisor = float(self._congestion.max()) if scale is None else scale
+        return Packing(tuple(self.pool.columns), np.array(self.rates) / divisor, self.prices, self.bound)
+
     def step(self) -> None:
         """One round."""
+        if len(self.pool) > CROWDED * self.problem.capacity.size:
+            self._thin_out()
         problem = self.problem
         # prices below 1e-290 of the largest would vanish; a positive floor keeps every route's cost positive
         prices = np.exp(np.maximum(self._log_price - self._log_price.max(), -600.0))
@@ -69,7 +81,17 @@ class PriceLoop:
         self._log_price += np.log1p(self.epsilon * rate * relative)
         if bound < self.bound:
             self.bound, self.prices = bound, prices
-        value = self._total / float(self._congestion.max())
-        if value > self.value:
-            self.value = value
-            self.best_rates = np.array(self.rates) / float(self._congestion.max())
+
+    def _thin_out(self) -> None:
+        """Replace the packing by one that loads no row more, is worth no less, and has at most a column per row."""
+        master = PackingMaster(self.problem.capacity.size)
+        for rows, relative in zip(self.pool.rows, self.pool.relative, strict=True):
+            master.add(rows, relative * self._total / self._congestion[rows])
+        solution = master.solve(float("inf"))
+        if not solution.solved or solution.rates.sum() < 1:
+            return
+        old, self.pool, self.rates = self.pool, ColumnPool(self.problem), []
+        for t in np.flatnonzero(solution.rates):
+            self.pool.take(old, int(t))
+            self.rates.append(float(solution.rates[t]) * self._total)
+        self._total = sum(self.rates)

@@ -143,6 +143,12 @@ class ColumnPool:
         self.relative.append(loads[rows] / self.problem.capacity[rows])
         return len(self.columns) - 1, True
 
+    def take(self, other: ColumnPool, number: int) -> None:
+        """Add a column of another pool of the same problem."""
+        loads = np.zeros(self.problem.capacity.size)
+        loads[other.rows[number]] = other.relative[number] * self.problem.capacity[other.rows[number]]
+        self.add(other.columns[number], loads)
+
     def congestion(self, rates: Floats) -> float:
         """The largest load over capacity of any row if the columns run at these rates (T,)."""
         total = np.zeros(self.problem.capacity.size)
