@@ -66,10 +66,19 @@ def _without_detours(tree: RoutedTree, fabric: FabricArrays) -> RoutedTree:
     Prices so small that adding them changes nothing can make a shortest path visit a node twice; the policy allows the
     shortcut, because a later part of a route is never freer than an earlier one.
     """
+    starts = tree.route_ptr[:-1]
+    route = np.repeat(np.arange(starts.size), np.diff(tree.route_ptr))
+    visits = np.concatenate(
+        [
+            np.column_stack([route, fabric.head[tree.route_links]]),
+            np.column_stack([route[starts], fabric.tail[tree.route_links[starts]]]),
+        ]
+    )
+    visits = visits[np.lexsort(visits.T)]
+    if not (visits[1:] == visits[:-1]).all(axis=1).any():
+        return tree
     routes = [tree.route_links[a:b].tolist() for a, b in zip(tree.route_ptr[:-1], tree.route_ptr[1:], strict=True)]
     simple = [_cut_loops(route, fabric) for route in routes]
-    if simple == routes:
-        return tree
     ptr = np.concatenate([[0], np.cumsum([len(route) for route in simple])]).astype(np.int64)
     links = np.array([link for route in simple for link in route], np.int64)
     return RoutedTree(tree.root, tree.edges, tree.phase, ptr, links)

@@ -56,7 +56,12 @@ class PriceLoop:
         return self._total / float(self._congestion.max()) if self.rounds else 0.0
 
     def packing(self, scale: float | None = None) -> Packing:
-        """What is packed so far, its rates divided by the scale; by their true worst congestion unless one is given."""
+        """What is packed so far, its rates divided by the scale; by their true worst congestion unless one is given.
+
+        It has at most a column per row, as a basic solution of the packing LP has.
+        """
+        if len(self.pool) > self.problem.capacity.size:
+            self._thin_out()
         divisor = float(self._congestion.max()) if scale is None else scale
         return Packing(tuple(self.pool.columns), np.array(self.rates) / divisor, self.prices, self.bound)
 
