@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from dualcoll.errors import InputError
 from dualcoll.packing.oracles.spanning_tree import ProjectedTreeOracle, VoronoiTreeOracle
 from dualcoll.packing.oracles.tree_pair import TreePairOracle
-from dualcoll.packing.problem import Oracle, PackingProblem
+from dualcoll.packing.problem import PackingProblem
 from dualcoll.routing.policy_graph import policy_graph, require_connected
 from dualcoll.topology.arrays import fabric_arrays, reversal
 from dualcoll.topology.model import Forwarding, Topology
+from dualcoll.topology.symmetry import link_classes
 
 __all__ = ["Columns", "allreduce_problem"]
+
+MANY_CLASSES = 64  # beyond it, prices by class are no shortcut
 
 
 class Columns(StrEnum):
@@ -52,12 +55,20 @@ def allreduce_problem(
                 hint="use pairs",
             )
         return PackingProblem.of(fabric, np.arange(fabric.capacity.size), TreePairOracle(graph, fabric))
-    oracle: Oracle
-    if graph.unconditional:
-        oracle = VoronoiTreeOracle(topology, partner, participants, forwarding)
-    else:
-        oracle = ProjectedTreeOracle(graph, fabric, partner)
-    return PackingProblem.of(fabric, _mirrored_rows(topology, partner), oracle)
+    rows = _mirrored_rows(topology, partner)
+    if not graph.unconditional:
+        return PackingProblem.of(fabric, rows, ProjectedTreeOracle(graph, fabric, partner))
+    oracle = VoronoiTreeOracle(topology, partner, participants, forwarding)
+    return PackingProblem.of(fabric, rows, oracle, _alike(topology, participants))
+
+
+def _alike(topology: Topology, participants: tuple[int, ...]) -> tuple[NDArray[np.int64], ...]:
+    """Classes of the fabric as if nothing were degraded, and as it is where that leaves few; none with shared capacities."""
+    if topology.shared:
+        return ()
+    plain = link_classes(topology, participants, by_capacity=False)
+    exact = link_classes(topology, participants, by_capacity=True)
+    return (plain, exact) if plain.max() < exact.max() < MANY_CLASSES else (plain,)
 
 
 def _mirrored_rows(topology: Topology, partner: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,14 +9,14 @@ neither trees nor routes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualcoll.topology.arrays import FabricArrays
 
-__all__ = ["Column", "ColumnPool", "Oracle", "Packing", "PackingProblem", "RoutedTree"]
+__all__ = ["Column", "ColumnPool", "Oracle", "Packing", "PackingProblem", "RoutedTree", "Shape", "SpreadingOracle"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -51,6 +51,38 @@ class Oracle(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """What a spread column should look like.
+
+    Attributes:
+        flatness: how much dearer a place one logical edge farther from the root counts, relative.
+        max_depth: the most logical edges between a rank and the root.
+    """
+
+    flatness: float = 0.0
+    max_depth: int = 2**31
+
+
+@runtime_checkable
+class SpreadingOracle(Oracle, Protocol):
+    """Finds nearly cheapest columns that do not hang everything on the link that is cheapest at first."""
+
+    def spread(
+        self, link_prices: Floats, bump: float, room: Ints, penalty: float, shape: Shape, random: np.random.Generator
+    ) -> Column | None:
+        """A column whose links get dearer while it is built; None where the shape allows none.
+
+        Args:
+            link_prices: float64 (E,), positive.
+            bump: the factor by which one use raises a link's price.
+            room: int64 (E,), uses before a link is full. penalty: factor from then on.
+            shape: of the column.
+            random: picks the root.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class PackingProblem:
     """Capacity rows and an oracle.
 
@@ -63,6 +95,7 @@ class PackingProblem:
         capacity: float64 (M,), bytes/s of each folded row.
         weight: float64 (M,), how many capacity rows it stands for.
         oracle: cheapest columns.
+        classes: proposals of rows that look alike, int64 (E+S,) each; see :mod:`dualcoll.packing.class_prices`.
     """
 
     fabric: FabricArrays
@@ -70,13 +103,14 @@ class PackingProblem:
     capacity: Floats
     weight: Floats
     oracle: Oracle
+    classes: tuple[Ints, ...] = ()
 
     @classmethod
-    def of(cls, fabric: FabricArrays, fold: Ints, oracle: Oracle) -> PackingProblem:
+    def of(cls, fabric: FabricArrays, fold: Ints, oracle: Oracle, classes: tuple[Ints, ...] = ()) -> PackingProblem:
         """Number the folded rows and take their capacities over; rows folded together have equal ones."""
         labels, first, fold = np.unique(fold, return_index=True, return_inverse=True)
         weight = np.bincount(fold, minlength=labels.size).astype(np.float64)
-        return cls(fabric, fold.astype(np.int64), fabric.capacity[first], weight, oracle)
+        return cls(fabric, fold.astype(np.int64), fabric.capacity[first], weight, oracle, classes)
 
     def price(self, row_prices: Floats) -> tuple[Column, Floats, float]:
         """Ask the oracle.
@@ -88,9 +122,13 @@ class PackingProblem:
             column: a cheapest one; loads: float64 (M,), its load on each folded row; bound: bytes/s, what the prices prove.
         """
         column = self.oracle.cheapest(self.fabric.link_prices(row_prices[self.fold]))
+        return column, self.loads(column), self.worth(row_prices) / column.cost
+
+    def loads(self, column: Column) -> Floats:
+        """What the column loads each folded row with per unit rate, float64 (M,)."""
         loads = np.zeros(self.capacity.size)
         loads[self.fold] = self.fabric.row_loads(column.link_loads)
-        return column, loads, self.worth(row_prices) / column.cost
+        return loads
 
     def worth(self, row_prices: Floats) -> float:
         """``D(y) = Σ C y`` over the unfolded rows."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dualcoll.kernels.growth import breadth_first, grow_tree
 from dualcoll.kernels.spanning_tree import prim, voronoi_spanning_tree
 from dualcoll.packing.oracles.routes import centre, trace_routes
-from dualcoll.packing.problem import Column, RoutedTree
+from dualcoll.packing.problem import Column, RoutedTree, Shape
 from dualcoll.plans.model import Phase
 from dualcoll.routing.policy_graph import PolicyGraph
 from dualcoll.topology.arrays import FabricArrays
@@ -67,6 +68,32 @@ class VoronoiTreeOracle:
         forward = self._forward[path >> 1]
         links = np.where(path & 1, self._partner[forward], forward)
         return simple_column(cost, edges, ptr, links, self._partner)
+
+    def spread(
+        self, link_prices: Floats, bump: float, room: Ints, penalty: float, shape: Shape, random: np.random.Generator
+    ) -> Column | None:
+        """A spanning tree near the minimum that spreads its loads, grown in the order of a minimum spanning tree."""
+        both = link_prices[self._forward] + link_prices[self._partner[self._forward]]
+        graph = self._ptr, self._head, self._cable
+        _, edges, _, _ = voronoi_spanning_tree(*graph, self._a, self._b, both, self._terminals)
+        order = breadth_first(edges, self._terminals, int(random.integers(self._terminals)))
+        before = both.copy()
+        edges, ptr, path = grow_tree(
+            *graph,
+            self._a,
+            order,
+            both,
+            np.full(both.size, bump),
+            room[self._forward],
+            penalty,
+            shape.flatness,
+            shape.max_depth,
+        )
+        if edges.shape[0] < self._terminals - 1:
+            return None
+        forward = self._forward[path >> 1]
+        links = np.where(path & 1, self._partner[forward], forward)
+        return simple_column(float(before[path >> 1].sum()), edges, ptr, links, self._partner)
 
 
 class ProjectedTreeOracle:
