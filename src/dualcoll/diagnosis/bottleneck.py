@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-6  # part of the bound's price; solvers leave this much on links that do not matter
 FEW = 2  # cables named one by one
+BOTH_WAYS, ONE_WAY = " - ", " -> "
 
 _WORDS = {Kind.GPU: "GPU", Kind.NIC: "NIC", Kind.CPU: "CPU", Kind.PCI: "PCIe", Kind.HOST: "host", Kind.SWITCH: "switch"}
 
@@ -44,15 +46,16 @@ def bottlenecks(plan: Plan) -> tuple[Bottleneck, ...]:
         link = topology.links[e]
         groups[tuple(sorted((role(topology, link.tail), role(topology, link.head))))].append(int(e))  # type: ignore[index]
     found = [
-        Bottleneck(tuple(links), part, _extent(used[links]), _in_words(topology, links, roles, _extent(used[links])))
-        for roles, links in groups.items()
+        Bottleneck(tuple(links), part, _extent(used[links]), _in_words(topology, links, _extent(used[links])))
+        for links in groups.values()
         if (part := float(share[links].sum())) > NEGLIGIBLE
     ]
     for s, row in enumerate(topology.shared):
         part = float(share[fabric.links + s])
         if part > NEGLIGIBLE:
             extent = _extent(used[fabric.links + s : fabric.links + s + 1])
-            names = ", ".join(topology.describe_link(e) for e in row.links[:4]) + (", …" if len(row.links) > 4 else "")
+            cables = _cables(topology, row.links)
+            names = ", ".join(cables[:4]) + (f" and {len(cables) - 4} more" if len(cables) > 4 else "")
             text = f"the capacity shared by {names} ({format_bandwidth(row.capacity)}), {_percent(extent)} used"
             found.append(Bottleneck(row.links, part, extent, text))
     return tuple(sorted(found, key=lambda group: -group.price_share))
@@ -65,40 +68,48 @@ def role(topology: Topology, node: int) -> str:
         return _WORDS[this.kind]
     if this.box is not None:
         return "box switch"
-    stem = re.sub(r"[\d._-]+", "", this.name.rsplit(".", 1)[-1])
-    return stem or "switch"
+    return re.sub(r"\d+", "", this.name.rsplit(".", 1)[-1]).strip("._- ") or "switch"
 
 
-def _in_words(topology: Topology, links: list[int], roles: tuple[str, str], used: tuple[float, float]) -> str:
-    cables: Counter[tuple[int, int]] = Counter()
-    for e in links:
-        ends = topology.links[e].tail, topology.links[e].head
-        cables[min(ends), max(ends)] += 1
+def _in_words(topology: Topology, links: list[int], used: tuple[float, float]) -> str:
     capacities = [topology.links[e].capacity for e in links]
     low, high = min(capacities), max(capacities)
     size = format_bandwidth(high) if low == high else f"{format_bandwidth(low)} to {format_bandwidth(high)}"
-    if len(cables) <= FEW:
-        names = " and ".join(f"{topology.nodes[a].name} - {topology.nodes[b].name}" for a, b in cables)
-        return f"{names} ({size} each way), {_percent(used)} used"
-    kind = f"{roles[0]} - {roles[1]} links"
-    return f"the {_where(topology, cables, kind)} ({size} each way), {_percent(used)} used"
+    cables = _cables(topology, links)
+    if not any(ONE_WAY in cable for cable in cables):
+        size += " each way"
+    names = " and ".join(cables) if len(cables) <= FEW else f"the {_counted(topology, links)}"
+    return f"{names} ({size}), {_percent(used)} used"
 
 
-def _where(topology: Topology, cables: Counter[tuple[int, int]], kind: str) -> str:
-    """How the cables spread over the boxes: the same number in every box that has such nodes, or a plain count."""
+def _cables(topology: Topology, links: Iterable[int]) -> list[str]:
+    """The pairs of nodes that the links join: ``a - b`` if both ways, ``a -> b`` if one way."""
+    ways = dict.fromkeys((topology.links[e].tail, topology.links[e].head) for e in links)
+    joined = ((a, b) for a, b in ways if (b, a) not in ways or a < b)
+    name = [node.name for node in topology.nodes]
+    return [f"{name[a]}{BOTH_WAYS if (b, a) in ways else ONE_WAY}{name[b]}" for a, b in joined]
+
+
+def _counted(topology: Topology, links: list[int]) -> str:
+    """What kind of links they are, how many, and how they spread over the boxes."""
+    ways = {(topology.links[e].tail, topology.links[e].head) for e in links}
+    pairs = {(min(way), max(way)) for way in ways}
+    roles = {(role(topology, a), role(topology, b)) for a, b in ways}
+    arrow = ONE_WAY if len(ways) == len(pairs) and len(roles) == 1 else BOTH_WAYS
+    kind = arrow.join(sorted(roles)[0]) + " links"
     per_box: Counter[str] = Counter()
-    for a, b in cables:
+    for a, b in pairs:
         boxes = {box for box in (topology.nodes[a].box, topology.nodes[b].box) if box is not None}
         if len(boxes) != 1:
-            return f"{len(cables)} {kind}"
+            return f"{len(pairs)} {kind}"
         per_box[boxes.pop()] += 1
     counts = set(per_box.values())
-    every = {node.box for node in topology.nodes if node.is_rank}
     if len(per_box) == 1:
-        return f"{len(cables)} {kind} of box {next(iter(per_box))}"
-    if len(counts) == 1 and set(per_box) == every and counts != {1}:
-        return f"{counts.pop()} {kind} of each of the {len(per_box)} boxes"
-    return f"{len(cables)} {kind} in {len(per_box)} boxes"
+        return f"{len(pairs)} {kind} of box {next(iter(per_box))}"
+    if len(counts) == 1 and set(per_box) == {node.box for node in topology.nodes if node.is_rank}:
+        each = kind.removesuffix("s") if counts == {1} else f"{counts.pop()} {kind}"
+        return f"{each} of each of the {len(per_box)} boxes"
+    return f"{len(pairs)} {kind} in {len(per_box)} boxes"
 
 
 def _extent(values: Floats) -> tuple[float, float]:

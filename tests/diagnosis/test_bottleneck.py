@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+from tests.packing.exact import FABRIC_KINDS, random_case
+from tests.packing.fabrics import fabric
+
+from dualcoll._api import plan
+from dualcoll.diagnosis.bottleneck import role, utilisation
+from dualcoll.testing import degrade
+from dualcoll.topology.catalog import catalog
+from dualcoll.topology.model import Kind, Node, Topology
+
+BACK_TO_BACK = fabric(
+    "g0-p0:10, g1-p0:10, p0-n0:8, n0-n1:5, g2-p1:10, g3-p1:10, p1-n1:8", boxes="a: g0 g1 p0 n0; b: g2 g3 p1 n1"
+)
+
+
+@pytest.mark.parametrize(
+    ("topology", "texts"),
+    [
+        (catalog("dgx-h100"), ["the 8 GPU - box switch links of box b0 (450 GB/s each way), 100 % used"]),
+        (
+            catalog("dgx-h100:boxes=4"),
+            [
+                "the 8 GPU - box switch links of each of the 4 boxes (450 GB/s each way), 100 % used",
+                "the 8 GPU - leaf links of each of the 4 boxes (50 GB/s each way), 100 % used",
+            ],
+        ),
+        (
+            catalog("dgx-h100:boxes=4,network=leaf-spine,oversubscription=2"),
+            ["the 16 leaf - spine links (50 GB/s each way), 100 % used"],
+        ),
+        (catalog("dgx-1v"), ["the 16 GPU - GPU links of box b0 (25 GB/s to 50 GB/s each way), 100 % used"]),
+        (catalog("fat-tree:k=4"), ["the GPU - edge link of each of the 16 boxes (50 GB/s each way), 100 % used"]),
+        (fabric("g0-s0:10, g1-s0:10, g2-s0:1"), ["s0 - g2 (1 GB/s each way), 100 % used"]),
+        (fabric("g0-s0:10/2, g1-s0:10, g2-s0:10"), ["s0 -> g0 (2 GB/s), 100 % used"]),
+        (fabric("h0>h1:1, h1>h2:1, h2>h0:1"), ["the 3 host -> host links of box box0 (1 GB/s), 100 % used"]),
+        (fabric("g0-s0:4, g0-s0:3, g1-s0:20"), ["g0 - s0 (3 GB/s to 4 GB/s each way), 100 % used"]),
+        (
+            fabric("g0-s0:10, g1-s0:10, g2-s0:10", shared="0 1: 12"),
+            ["the capacity shared by g0 - s0, s0 - g1 (12 GB/s), 100 % used"],
+        ),
+        (
+            fabric(", ".join(f"g{i}>s0:10, s0>g{i}:10" for i in range(6)), shared="0 2 4 6 8 10: 5"),
+            ["the capacity shared by g0 -> s0, g1 -> s0, g2 -> s0, g3 -> s0 and 2 more (5 GB/s), 100 % used"],
+        ),
+        (BACK_TO_BACK, ["n0 - n1 (5 GB/s each way), 100 % used"]),
+        (
+            degrade(catalog("dgx-h100:boxes=4"), 1, symmetric=False),
+            ["the 8 leaf -> GPU links of each of the 4 boxes (31.1436 GB/s to 50 GB/s), 100 % used"],
+        ),
+    ],
+)
+def test_the_limit_is_said_in_words(topology: Topology, texts: list[str]) -> None:
+    """Links are grouped by what they join and where they stand; few are named, one-way limits have a direction."""
+    assert [group.text for group in plan(topology).bottleneck] == texts
+
+
+def test_part_of_the_boxes_is_counted() -> None:
+    """Three hosts of four take part: a plain count with the number of boxes."""
+    (group,) = plan(fabric("h0-s0:2, h1-s0:2, h2-s0:2, h3-s0:2"), ranks="0-2").bottleneck
+    assert group.text == "the 3 host - s links in 3 boxes (2 GB/s each way), 100 % used"
+
+
+@pytest.mark.parametrize("kind", FABRIC_KINDS)
+@pytest.mark.parametrize("seed", range(10))
+def test_price_shares_sum_to_one_and_priced_links_are_full(seed: int, kind: str) -> None:
+    """Complementary slackness, as people read it: what limits the plan is used to the full."""
+    made = plan(random_case(kind, seed))
+    shares = [group.price_share for group in made.bottleneck]
+    assert sum(shares) == pytest.approx(1.0, abs=1e-4)
+    assert shares == sorted(shares, reverse=True)
+    for group in made.bottleneck:
+        low, high = group.utilisation
+        assert 0 <= low <= high <= 1
+        if group.price_share > 1e-3:
+            assert high == pytest.approx(1.0, abs=1e-5)
+
+
+def test_utilisation_counts_every_row() -> None:
+    """Links, then shared capacities: load over capacity."""
+    made = plan(fabric("g0-s0:10, g1-s0:40", shared="0: 16; 1: 64"))
+    assert utilisation(made).tolist() == pytest.approx([0.8, 0.8, 0.2, 0.2, 1.0, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        (Node("leaf12", Kind.SWITCH), "leaf"),
+        (Node("pod3.core-switch_7", Kind.SWITCH), "core-switch"),
+        (Node("10.0.0.7", Kind.SWITCH), "switch"),
+        (Node("nvswitch", Kind.SWITCH, box="b0"), "box switch"),
+        (Node("mlx5_0", Kind.NIC), "NIC"),
+        (Node("a", Kind.CPU), "CPU"),
+        (Node("a", Kind.PCI), "PCIe"),
+        (Node("a", Kind.HOST), "host"),
+        (Node("a", Kind.GPU), "GPU"),
+    ],
+)
+def test_roles_in_a_word(node: Node, text: str) -> None:
+    """Network switches go by their names without numbers; all else by kind."""
+    assert role(Topology((node,), ()), 0) == text
+
+
+def test_a_plan_carries_its_bottlenecks() -> None:
+    """The indices are those of the fabric's links, both directions of the cable here."""
+    topology = fabric("g0-s0:10, g1-s0:1")
+    (group,) = plan(topology).bottleneck
+    assert group.links == (2, 3)
+    assert group.price_share == pytest.approx(1.0, abs=1e-6)
