@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.packing.fabrics import fabric
 
 from dualcoll.collectives.groups import participants_of
 from dualcoll.errors import InputError
+from tests.packing.fabrics import fabric
 
 # nodes:    0   1   2   3   4   5; ranks 0..3 are g0, g1, h0, g3
 TOPOLOGY = fabric("g0-s0:1, g1-s0:1, h0-s0:1, x0-s0:1, g3-s0:1")

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.packing.exact import FABRIC_KINDS, random_case
-from tests.packing.fabrics import fabric
 
 from dualcoll._api import plan
 from dualcoll.diagnosis.bottleneck import role, utilisation
 from dualcoll.testing import degrade
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Kind, Node, Topology
+from tests.packing.exact import FABRIC_KINDS, random_case
+from tests.packing.fabrics import fabric
 
 BACK_TO_BACK = fabric(
     "g0-p0:10, g1-p0:10, p0-n0:8, n0-n1:5, g2-p1:10, g3-p1:10, p1-n1:8", boxes="a: g0 g1 p0 n0; b: g2 g3 p1 n1"

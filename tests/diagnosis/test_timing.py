@@ -5,13 +5,13 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 import pytest
-from tests.packing.exact import random_case
-from tests.packing.fabrics import fabric
 
 from dualcoll._api import plan
 from dualcoll.diagnosis.timing import latency_bound, timing, tree_depth
 from dualcoll.plans.model import Phase, Plan, Tree
 from dualcoll.topology.catalog import catalog
+from tests.packing.exact import random_case
+from tests.packing.fabrics import fabric
 
 
 def _farthest(made: Plan, tree: Tree, phase: Phase, weigh: Callable[[np.ndarray], float]) -> float:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from tests.kernels.graphs import Ints, least_arborescence, random_digraph
 
 from dualcoll.kernels.arborescence import contract, expand, expand_costs
+from tests.kernels.graphs import Ints, least_arborescence, random_digraph
 
 SEEDS = range(150)
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from tests.kernels.graphs import Digraph, random_digraph
 
 from dualcoll.kernels.max_flow import max_flow
+from tests.kernels.graphs import Digraph, random_digraph
 
 SEEDS = range(200)
 

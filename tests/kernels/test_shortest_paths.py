@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.graphs import Digraph, random_digraph
 
 from dualcoll.kernels.shortest_paths import heap_pop, heap_push, shortest_paths
+from tests.kernels.graphs import Digraph, random_digraph
 
 SEEDS = range(200)
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from tests.kernels.graphs import random_digraph
 
 from dualcoll.kernels.spanning_tree import prim, voronoi_spanning_tree
+from tests.kernels.graphs import random_digraph
 
 SEEDS = range(200)
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from tests.kernels.graphs import random_digraph, random_tree
 
 from dualcoll.kernels.shortest_paths import shortest_paths
 from dualcoll.kernels.trees import root_distances, trace, tree_centre
+from tests.kernels.graphs import random_digraph, random_tree
 
 SEEDS = range(100)
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
-from tests.kernels.graphs import least_arborescence
 
 from dualcoll.testing import random_fabric
 from dualcoll.topology.model import Forwarding, Kind, Topology
+from tests.kernels.graphs import least_arborescence
 
 __all__ = [
     "FABRIC_KINDS",

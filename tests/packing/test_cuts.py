@@ -6,14 +6,14 @@ import itertools
 from fractions import Fraction
 
 import pytest
-from tests.packing.exact import FABRIC_KINDS, random_case
-from tests.packing.fabrics import GB, fabric
 
 from dualcoll._api import plan
 from dualcoll.packing.cuts import least_cut
 from dualcoll.topology.arrays import fabric_arrays
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
+from tests.packing.exact import FABRIC_KINDS, random_case
+from tests.packing.fabrics import GB, fabric
 
 
 def _leaving(topology: Topology, side: set[int]) -> Fraction:

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.packing.exact import FABRIC_KINDS, random_case
-from tests.packing.fabrics import GB, fabric
 
 from dualcoll._api import check, plan
 from dualcoll.packing.allreduce import allreduce_problem
@@ -19,6 +17,8 @@ from dualcoll.plans.model import Plan
 from dualcoll.plans.shares import split_bytes
 from dualcoll.topology.arrays import fabric_arrays
 from dualcoll.topology.catalog import catalog
+from tests.packing.exact import FABRIC_KINDS, random_case
+from tests.packing.fabrics import GB, fabric
 
 RATES = st.lists(st.floats(1e3, 1e13), min_size=1, max_size=8)
 

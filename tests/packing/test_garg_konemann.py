@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.packing.exact import FABRIC_KINDS, random_case, random_optimum
 
 from dualcoll._api import check, plan
 from dualcoll.errors import InputError
@@ -16,6 +15,7 @@ from dualcoll.packing.prices import PriceLoop
 from dualcoll.packing.problem import Packing, PackingProblem
 from dualcoll.progress import Gap, Meter, Outcome, Seconds
 from dualcoll.topology.catalog import catalog
+from tests.packing.exact import FABRIC_KINDS, random_case, random_optimum
 
 EPSILON = {0: 0.5, 1: 0.3, 2: 0.2, 3: 0.1}
 

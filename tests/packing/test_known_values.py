@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.packing.fabrics import GB, fabric
 
 from dualcoll._api import check, plan
 from dualcoll.packing.allreduce import Columns, allreduce_problem
@@ -12,6 +11,7 @@ from dualcoll.plans.model import Plan
 from dualcoll.progress import Gap, Meter
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
+from tests.packing.fabrics import GB, fabric
 
 ONE = "bandwidth=1GB/s"
 

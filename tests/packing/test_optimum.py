@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.packing.exact import FABRIC_KINDS, column_optimum, flow_optimum, random_case, random_optimum
-from tests.packing.fabrics import GB, fabric
 
 from dualcoll._api import check, plan
 from dualcoll.topology.model import Forwarding, Topology
+from tests.packing.exact import FABRIC_KINDS, column_optimum, flow_optimum, random_case, random_optimum
+from tests.packing.fabrics import GB, fabric
 
 CLOSE = 1e-6
 

@@ -3,8 +3,6 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from tests.kernels.graphs import least_arborescence
-from tests.packing.exact import allowed, cheapest_distances, random_case, routes
 
 from dualcoll.packing.allreduce import Columns, allreduce_problem
 from dualcoll.packing.oracles.spanning_tree import ProjectedTreeOracle, VoronoiTreeOracle
@@ -13,6 +11,8 @@ from dualcoll.packing.problem import Column, PackingProblem
 from dualcoll.plans.model import Phase
 from dualcoll.topology.arrays import reversal
 from dualcoll.topology.model import Forwarding, Topology
+from tests.kernels.graphs import least_arborescence
+from tests.packing.exact import allowed, cheapest_distances, random_case, routes
 
 Arcs = dict[tuple[int, int], float]
 

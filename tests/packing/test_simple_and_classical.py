@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from tests.packing.exact import Route, column_optimum, random_case, routes
-from tests.packing.fabrics import GB, fabric
 
 from dualcoll._api import plan
 from dualcoll.errors import InputError
@@ -18,6 +16,8 @@ from dualcoll.packing.problem import Packing
 from dualcoll.progress import Gap, Meter
 from dualcoll.topology.arrays import fabric_arrays
 from dualcoll.topology.model import Forwarding, Topology
+from tests.packing.exact import Route, column_optimum, random_case, routes
+from tests.packing.fabrics import GB, fabric
 
 Arc = tuple[int, int]
 

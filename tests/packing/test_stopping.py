@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.packing.exact import random_case
 
 from dualcoll._api import check, plan
 from dualcoll.plans.model import Plan
@@ -14,6 +13,7 @@ from dualcoll.progress import Gap, Meter, Progress, Seconds, Stop
 from dualcoll.testing import degrade
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
+from tests.packing.exact import random_case
 
 SYMMETRIC = degrade(catalog("dgx-h100:boxes=4"), 1)
 ASYMMETRIC = degrade(catalog("dgx-1v:boxes=2"), 1, symmetric=False)

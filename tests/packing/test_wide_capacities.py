@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.packing.exact import FABRIC_KINDS, random_case
 
 from dualcoll._api import check, plan
 from dualcoll.packing.allreduce import Columns, allreduce_problem
@@ -16,6 +15,7 @@ from dualcoll.progress import Gap, Meter
 from dualcoll.topology.arrays import reversal
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
+from tests.packing.exact import FABRIC_KINDS, random_case
 
 ORDERS = 9
 

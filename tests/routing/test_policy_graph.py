@@ -5,12 +5,12 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from tests.packing.exact import allowed, cheapest_distances, routes
-from tests.packing.fabrics import fabric
 
 from dualcoll.errors import InputError
 from dualcoll.routing.policy_graph import PolicyGraph, policy_graph, require_connected
 from dualcoll.topology.model import Forwarding, Kind, Link, Node, Topology
+from tests.packing.exact import allowed, cheapest_distances, routes
+from tests.packing.fabrics import fabric
 
 SWITCHES, ALL = Forwarding.SWITCHES, Forwarding.ALL
 

@@ -6,13 +6,13 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.topology.imported import fixture, links, options, read, refusal
 
 from dualcoll.errors import InputError
 from dualcoll.topology.importers import detect as module
 from dualcoll.topology.importers.detect import detect
 from dualcoll.topology.importers.options import ImportOptions
 from dualcoll.topology.model import Kind
+from tests.topology.imported import fixture, links, options, read, refusal
 
 ISLANDS = fixture("rocm_smi_islands.txt").decode()
 

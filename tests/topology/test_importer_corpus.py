@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.topology.imported import links, options
 
 from dualcoll.errors import InputError
 from dualcoll.topology.devices import Rates
 from dualcoll.topology.importers import ImportOptions, import_topology
 from dualcoll.topology.model import Kind, Topology
+from tests.topology.imported import links, options
 
 COLLECTION = Path(__file__).resolve().parents[3] / "shared"
 KINDS = ("nccl_topo_xml", "rccl_topo_xml", "nvidia_smi_topo")

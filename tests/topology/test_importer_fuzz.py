@@ -8,11 +8,11 @@ import time
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.topology.imported import fixture, options
 
 from dualcoll.errors import InputError
 from dualcoll.topology.importers import ImportOptions, import_topology
 from dualcoll.topology.model import Topology
+from tests.topology.imported import fixture, options
 
 SAMPLES = {
     name: fixture(name)

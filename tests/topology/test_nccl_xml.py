@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.topology.imported import fixture, links, names, options, read, refusal
 
 from dualcoll.topology.devices import Rates
 from dualcoll.topology.model import Kind
+from tests.topology.imported import fixture, links, names, options, read, refusal
 
 FULL = fixture("nccl_full.xml").decode()
 SKELETON = fixture("nccl_skeleton.xml").decode()

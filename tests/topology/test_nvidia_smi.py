@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.topology.imported import fixture, links, names, options, read, refusal
 
 from dualcoll.topology.devices import Rates
 from dualcoll.topology.importers import sniff
 from dualcoll.topology.model import Kind
+from tests.topology.imported import fixture, links, names, options, read, refusal
 
 SWITCHED = fixture("topo_m_switch.txt").decode()
 A100 = options("A100", "200Gb/s")

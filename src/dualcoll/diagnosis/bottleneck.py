@@ -50,15 +50,28 @@ def bottlenecks(plan: Plan) -> tuple[Bottleneck, ...]:
         for links in groups.values()
         if (part := float(share[links].sum())) > NEGLIGIBLE
     ]
-    for s, row in enumerate(topology.shared):
-        part = float(share[fabric.links + s])
-        if part > NEGLIGIBLE:
-            extent = _extent(used[fabric.links + s : fabric.links + s + 1])
-            cables = _cables(topology, row.links)
-            names = ", ".join(cables[:4]) + (f" and {len(cables) - 4} more" if len(cables) > 4 else "")
-            text = f"the capacity shared by {names} ({format_bandwidth(row.capacity)}), {_percent(extent)} used"
-            found.append(Bottleneck(row.links, part, extent, text))
+    found += _shared_groups(topology, share[fabric.links :], used[fabric.links :])
     return tuple(sorted(found, key=lambda group: -group.price_share))
+
+
+def _shared_groups(topology: Topology, share: Floats, used: Floats) -> list[Bottleneck]:
+    """The priced shared capacities, those of one size over one kind of links together."""
+    groups: dict[tuple[float, str], list[int]] = defaultdict(list)
+    for s in np.flatnonzero(share > NEGLIGIBLE):
+        row = topology.shared[s]
+        ends = (topology.links[row.links[0]].tail, topology.links[row.links[0]].head)
+        groups[row.capacity, " - ".join(sorted(role(topology, end) for end in ends))].append(int(s))
+    found = []
+    for (capacity, kind), rows in groups.items():
+        links = tuple(e for s in rows for e in topology.shared[s].links)
+        extent = _extent(used[rows])
+        cables = _cables(topology, links)
+        what = f"{len(rows)} capacities shared by {kind} links ({format_bandwidth(capacity)} each)"
+        if len(rows) == 1:
+            names = ", ".join(cables[:4]) + (f" and {len(cables) - 4} more" if len(cables) > 4 else "")
+            what = f"capacity shared by {names} ({format_bandwidth(capacity)})"
+        found.append(Bottleneck(links, float(share[rows].sum()), extent, f"the {what}, {_percent(extent)} used"))
+    return found
 
 
 def role(topology: Topology, node: int) -> str:

@@ -39,7 +39,7 @@ def max_flow(
         level[source] = 0
         queue[0] = source
         first, last = 0, 1
-        while first < last:
+        while first < last and level[sink] < 0:
             x = queue[first]
             first += 1
             for k in range(ptr[x], ptr[x + 1]):

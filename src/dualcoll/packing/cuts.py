@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 def least_cut(fabric: FabricArrays, nodes: int, participants: tuple[int, ...]) -> Cut:
     """The least capacity that leaves a node set holding some participants but not all.
 
-    A cut that parts any two participants parts the first from one of them, one way or the other: 2 (n-1) maximum flows, each
-    stopped as soon as it reaches the best cut so far.
+    A cut between any two participants cuts the ring of all of them somewhere from its inside to its outside, so n maximum flows
+    around the ring find it, each stopped as soon as it reaches the best cut so far.
     """
     tail, head = fabric.tail, fabric.head
     capacity = fabric.capacity[: fabric.links]
@@ -35,12 +35,10 @@ def least_cut(fabric: FabricArrays, nodes: int, participants: tuple[int, ...]) -
         return float(capacity[side[tail] & ~side[head]].sum())
 
     best, least = _single_nodes(fabric, nodes, participants)
-    first = participants[0]
-    for other in participants[1:]:
-        for source, sink in ((first, other), (other, first)):
-            _, side = max_flow(ptr, arcs, arc_head, residual.copy(), source, sink, least * (1 - 1e-12))
-            if side[source] and not side[sink] and leaving(side) < least:
-                best, least = side, leaving(side)
+    for source, sink in zip(participants, (*participants[1:], participants[0]), strict=True):
+        _, side = max_flow(ptr, arcs, arc_head, residual.copy(), source, sink, least * (1 - 1e-12))
+        if side[source] and not side[sink] and leaving(side) < least:
+            best, least = side, leaving(side)
     # one step up, so that the sum in exact arithmetic is not above it
     return Cut(float(np.nextafter(least * (1 + 1e-14), np.inf)), tuple(int(i) for i in np.flatnonzero(best)))
 

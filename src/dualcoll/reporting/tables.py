@@ -26,6 +26,7 @@ _FORWARDING = {
 def plan_record(plan: Plan) -> dict[str, Any]:
     """What ``--json`` prints: bandwidths in GB/s (1e9 bytes/s), times in seconds; ``ranks`` and ``trees`` are counts."""
     times = timing(plan)
+    names = plan.topology.describe_links()
     return {
         "collective": plan.collective,
         "topology": plan.topology.name,
@@ -47,7 +48,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "latency_bound_s": times.latency_bound,
         "bottleneck": [
             {
-                "links": [plan.topology.describe_link(e) for e in group.links],
+                "links": [names[e] for e in group.links],
                 "price_share": group.price_share,
                 "utilisation": list(group.utilisation),
                 "text": group.text,
@@ -155,9 +156,13 @@ def topology_text(topology: Topology) -> list[tuple[str, str]]:
         for (ends, capacity, latency, source), count in _link_kinds(topology)
     ]
     lines += _labelled("", kinds_of_links)
-    for row in topology.shared:
-        names = ", ".join(topology.describe_link(e) for e in row.links[:4]) + (", …" if len(row.links) > 4 else "")
-        lines.append(("shared", f"{format_bandwidth(row.capacity)} over {names}"))
+    names = topology.describe_links()
+    shared = [
+        f"{format_bandwidth(row.capacity)} over {', '.join(names[e] for e in row.links[:4])}"
+        + (f" and {len(row.links) - 4} more" if len(row.links) > 4 else "")
+        for row in topology.shared
+    ]
+    lines += _labelled("shared", shared)
     ports = Counter(port for node in topology.nodes for port in node.ports)
     lines += _labelled("ports", [f"{count} x {format_bandwidth(port)}, not cabled" for port, count in ports.items()])
     return lines + _labelled("assumed", list(topology.notes))

@@ -116,19 +116,16 @@ def _in_csr(
     arcs: list[tuple[int, int, int]], states: int, starts: list[int], ends: list[int], *, unconditional: bool
 ) -> PolicyGraph:
     table = np.array(arcs, dtype=np.int64).reshape(-1, 3)
-    table = table[np.argsort(table[:, 0], kind="stable")]
+    order, ptr = _by_tail(table[:, 0], states)
+    tail, head, link = (np.ascontiguousarray(table[order, k]) for k in range(3))
+    return PolicyGraph(ptr, head, link, tail, np.array(starts, np.int64), np.array(ends, np.int64), unconditional)
+
+
+def _by_tail(tail: Ints, states: int) -> tuple[Ints, Ints]:
+    """CSR of arcs: their order by tail, and int64 (states+1,) where each tail's arcs begin."""
     ptr = np.zeros(states + 1, np.int64)
-    np.cumsum(np.bincount(table[:, 0], minlength=states), out=ptr[1:])
-    columns = [np.ascontiguousarray(table[:, k]) for k in range(3)]
-    return PolicyGraph(
-        ptr,
-        columns[1],
-        columns[2],
-        columns[0],
-        np.array(starts, np.int64),
-        np.array(ends, np.int64),
-        unconditional,
-    )
+    np.cumsum(np.bincount(tail, minlength=states), out=ptr[1:])
+    return np.argsort(tail, kind="stable"), ptr
 
 
 def require_connected(topology: Topology, participants: tuple[int, ...], graph: PolicyGraph) -> None:
@@ -137,15 +134,9 @@ def require_connected(topology: Topology, participants: tuple[int, ...], graph: 
     Raises:
         InputError: naming the ranks that cannot be reached, or cannot reach the others.
     """
-    distance, _ = graph.distances(np.ones(len(topology.links)))
-    direct = np.isfinite(distance[:, graph.ends])
-    for reach, verb in ((direct, "cannot be reached from"), (direct.T, "cannot reach")):
-        found = np.zeros(len(participants), bool)
-        found[0] = True
-        frontier = found
-        while frontier.any():
-            frontier = reach[frontier].any(axis=0) & ~found
-            found |= frontier
+    sends, hears = np.concatenate([graph.tail, graph.ends]), np.concatenate([graph.head, graph.starts])
+    for tail, head, verb in ((sends, hears, "cannot be reached from"), (hears, sends, "cannot reach")):
+        found = _reached(tail, head, graph.ptr.size - 1, graph.starts[0])[graph.starts]
         if not found.all():
             lost = [topology.nodes[participants[i]].name for i in np.flatnonzero(~found)]
             shown = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
@@ -157,3 +148,11 @@ def require_connected(topology: Topology, participants: tuple[int, ...], graph: 
                 where=topology.name,
                 hint=f"{hint}check the links and the nodes' boxes",
             )
+
+
+def _reached(tail: Ints, head: Ints, states: int, source: int) -> NDArray[np.bool_]:
+    """Which states a walk from the source gets to, bool (states,)."""
+    order, ptr = _by_tail(tail, states)
+    distance, arrival = np.empty((1, states)), np.empty((1, states), np.int64)
+    shortest_paths(ptr, head[order], np.zeros(tail.size, np.int64), np.ones(1), np.array([source]), distance, arrival)
+    return np.asarray(np.isfinite(distance[0]))

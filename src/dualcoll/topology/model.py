@@ -168,12 +168,21 @@ class Topology:
         """Indices of the nodes that are ranks, in node order: rank i of a collective over all is the i-th of them."""
         return tuple(i for i, node in enumerate(self.nodes) if node.is_rank)
 
+    def describe_links(self) -> list[str]:
+        """Text for each link (E,), ``"g0 -> sw"``; parallel links get their position, ``"g0 -> sw (cable 1)"``."""
+        parallel = Counter((link.tail, link.head) for link in self.links)
+        before: Counter[tuple[int, int]] = Counter()
+        texts = []
+        for link in self.links:
+            ends = link.tail, link.head
+            text = f"{self.nodes[link.tail].name} -> {self.nodes[link.head].name}"
+            texts.append(text if parallel[ends] == 1 else f"{text} (cable {before[ends]})")
+            before[ends] += 1
+        return texts
+
     def describe_link(self, link: int) -> str:
-        """Text such as ``"g0 -> sw"`` for messages; parallel links get their position, ``"g0 -> sw (cable 1)"``."""
-        this = self.links[link]
-        text = f"{self.nodes[this.tail].name} -> {self.nodes[this.head].name}"
-        parallel = [e for e, other in enumerate(self.links) if (other.tail, other.head) == (this.tail, this.head)]
-        return text if len(parallel) == 1 else f"{text} (cable {parallel.index(link)})"
+        """The text of one link."""
+        return self.describe_links()[link]
 
     def to_networkx(self) -> nx.MultiDiGraph[str]:
         """A MultiDiGraph keyed by node name: node data kind, rank, box, ports; edge data capacity, latency, id, source."""

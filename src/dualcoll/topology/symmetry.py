@@ -54,7 +54,7 @@ def link_classes(topology: Topology, participants: tuple[int, ...], *, by_capaci
 
 def _numbered(values: NDArray[np.generic]) -> Ints:
     """Equal rows get equal numbers, from 0."""
-    return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return np.asarray(np.unique(values, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
 
 
 def _mixed(labels: Ints, colours: Ints, direction: int) -> Hashes:
