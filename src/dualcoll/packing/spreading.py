@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 
 STEER = 0.3  # a row one use ahead of the schedule is this much dearer, in logarithms
 PENALTY = float(np.exp(8.0))  # of a row with no room for another use
+AMPLE = 2**31  # uses; more would not fit an integer where capacities are far apart
 SPAN = 50.0  # logarithms of prices are kept within this of the base prices
 
 
@@ -63,7 +64,7 @@ def spread_packing(
         if tree and tree % schedule.trees == 0:
             rate /= 2
         ahead = (load - capacity * (packed / target)) / rate
-        room = np.floor((capacity - load) / rate).astype(np.int64)
+        room = np.clip((capacity - load) / rate, 0, AMPLE).astype(np.int64)
         steered = prices * np.exp(np.clip(STEER * ahead, -SPAN, SPAN)) * np.where(room < 1, PENALTY, 1.0)
         column = oracle.spread(steered[problem.fold], float(np.exp(STEER)), room[problem.fold], PENALTY, shape, random)
         if column is None:
