@@ -18,7 +18,8 @@ __all__ = ["bottlenecks", "role", "utilisation"]
 
 Floats = NDArray[np.float64]
 
-NEGLIGIBLE = 1e-6  # part of the bound's price; solvers leave this much on links that do not matter
+NEGLIGIBLE = 1e-6  # part of the bound's price; solvers leave this much on links that do not matter,
+LOOSE = 0.01  # or as much as the gap that they were stopped at, up to this
 FEW = 2  # cables named one by one
 BOTH_WAYS, ONE_WAY = " - ", " -> "
 
@@ -41,14 +42,15 @@ def bottlenecks(plan: Plan) -> tuple[Bottleneck, ...]:
     used = utilisation(plan)
     spent = fabric.capacity * np.concatenate([plan.link_prices, plan.shared_prices])
     share = spent / spent.sum()
+    negligible = min(max(NEGLIGIBLE, plan.gap), LOOSE)
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for e in np.flatnonzero(share[: fabric.links] > NEGLIGIBLE / fabric.links):
+    for e in np.flatnonzero(share[: fabric.links] > negligible / fabric.links):
         link = topology.links[e]
         groups[tuple(sorted((role(topology, link.tail), role(topology, link.head))))].append(int(e))  # type: ignore[index]
     found = [
         Bottleneck(tuple(links), part, _extent(used[links]), _in_words(topology, links, _extent(used[links])))
         for links in groups.values()
-        if (part := float(share[links].sum())) > NEGLIGIBLE
+        if (part := float(share[links].sum())) > negligible
     ]
     found += _shared_groups(topology, share[fabric.links :], used[fabric.links :])
     return tuple(sorted(found, key=lambda group: -group.price_share))
@@ -130,5 +132,5 @@ def _extent(values: Floats) -> tuple[float, float]:
 
 
 def _percent(used: tuple[float, float]) -> str:
-    low, high = (f"{100 * value:.3g}" for value in used)
+    low, high = (f"{round(100 * value, 1):g}" for value in used)
     return f"{low} %" if low == high else f"{low} to {high} %"
