@@ -18,6 +18,7 @@ from dualcoll.errors import InputError
 from dualcoll.testing import degrade, random_fabric
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.file import read_topology, topology_from_dict, topology_to_dict, write_topology
+from dualcoll.topology.devices import Rates
 from dualcoll.topology.importers import ImportOptions
 from dualcoll.topology.model import Kind, Link, Node, SharedCapacity, Topology, duplex
 
@@ -295,9 +296,10 @@ def test_options_for_imports_only() -> None:
     with pytest.raises(InputError) as caught:
         read_topology("dgx-h100", ImportOptions(gpu="A100"))
     assert str(caught.value) == (
-        "dgx-h100: GPU, NIC, PCIe and rates from outside are for imported files; "
-        "options of a catalogue name go behind its colon, such as dgx-h100:nic=25GB/s,rates=nccl"
+        "dgx-h100: GPU, NIC and PCIe from outside are for imported files; "
+        "options of a catalogue name go behind its colon, such as dgx-h100:nic=25GB/s"
     )
+    assert read_topology("dgx-h100", ImportOptions(rates=Rates.NCCL)) == catalog("dgx-h100", rates="nccl")
 
 
 def test_foreign_files_are_imported() -> None:
