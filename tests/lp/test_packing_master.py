@@ -31,8 +31,8 @@ def _assert_optimal(solution: MasterSolution, loads: np.ndarray) -> None:
     assert solution.solved
     assert (solution.rates >= 0).all()
     assert (solution.duals >= 0).all()
-    assert (loads @ solution.rates).max() <= 1 + 1e-9
-    assert (solution.duals @ loads).min() >= 1 - 1e-9
+    assert (loads @ solution.rates).max() <= 1 + 1e-8
+    assert (solution.duals @ loads).min() >= 1 - 1e-8
     assert solution.rates.sum() == pytest.approx(solution.duals.sum(), rel=1e-9)
 
 

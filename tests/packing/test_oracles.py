@@ -7,12 +7,13 @@ import pytest
 from dualcoll.packing.allreduce import Columns, allreduce_problem
 from dualcoll.packing.oracles.spanning_tree import ProjectedTreeOracle, VoronoiTreeOracle
 from dualcoll.packing.oracles.tree_pair import TreePairOracle
-from dualcoll.packing.problem import Column, PackingProblem
+from dualcoll.packing.problem import PackingProblem
 from dualcoll.plans.model import Phase
 from dualcoll.topology.arrays import reversal
 from dualcoll.topology.model import Forwarding, Topology
 from tests.kernels.graphs import least_arborescence
-from tests.packing.exact import allowed, cheapest_distances, random_case, routes
+from tests.packing.exact import cheapest_distances, random_case, routes
+from tests.packing.sound import assert_sound
 
 Arcs = dict[tuple[int, int], float]
 
@@ -27,29 +28,6 @@ def _asked(
     if seed % 4 == 0:
         prices = rng.integers(0, 3, prices.size).astype(float)
     return topology, allreduce_problem(topology, topology.ranks, forwarding, columns), prices
-
-
-def _assert_sound(topology: Topology, column: Column, prices: np.ndarray, forwarding: Forwarding) -> None:
-    """Routes join their edges' ends as the policy allows, each phase is a tree towards the root, loads and cost add up."""
-    tree, participants = column.tree, topology.ranks
-    loads = np.zeros(len(topology.links))
-    for k, (tail, head) in enumerate(tree.edges.tolist()):
-        route = tree.route_links[tree.route_ptr[k] : tree.route_ptr[k + 1]]
-        hops = [topology.links[e] for e in route.tolist()]
-        nodes = [participants[tail], *(hop.head for hop in hops)]
-        assert [hop.tail for hop in hops] == nodes[:-1]
-        assert nodes[-1] == participants[head]
-        # free prices leave walks with loops, which are cut out later; without them all is simple
-        assert allowed(topology, nodes, forwarding) or not prices.all()
-        np.add.at(loads, route, 1.0)
-    for phase in Phase:
-        edges = tree.edges[tree.phase == phase]
-        out_of_root: nx.DiGraph[int] = nx.DiGraph((edges if phase is Phase.BROADCAST else edges[:, ::-1]).tolist())
-        assert nx.is_arborescence(out_of_root)
-        assert sorted(out_of_root) == list(range(len(participants)))
-        assert out_of_root.in_degree(tree.root) == 0
-    np.testing.assert_array_equal(loads, column.link_loads)
-    assert column.cost == pytest.approx(prices @ loads, rel=1e-12)
 
 
 def _spanning_cost(weight: Arcs) -> float:
@@ -70,7 +48,7 @@ def test_the_voronoi_oracle_equals_the_projected_spanning_tree(seed: int, forwar
     assert partner is not None
     distances = cheapest_distances(routes(topology, topology.ranks, forwarding), (prices + prices[partner]) / 2)
     assert column.cost == pytest.approx(_spanning_cost(distances), rel=1e-12)
-    _assert_sound(topology, column, prices, forwarding)
+    assert_sound(topology, column, prices, forwarding)
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -84,7 +62,7 @@ def test_the_projected_oracle_equals_the_projected_spanning_tree(seed: int) -> N
     assert partner is not None
     distances = cheapest_distances(routes(topology, topology.ranks), (prices + prices[partner]) / 2)
     assert column.cost == pytest.approx(_spanning_cost(distances), rel=1e-12)
-    _assert_sound(topology, column, prices, forwarding)
+    assert_sound(topology, column, prices, forwarding)
 
 
 @pytest.mark.parametrize("kind", ["one-way", "one-way boxes", "switched"])
@@ -101,7 +79,7 @@ def test_the_pair_oracle_equals_the_best_root_of_networkx(seed: int, kind: str) 
         for root in range(len(topology.ranks))
     )
     assert column.cost == pytest.approx(best, rel=1e-12)
-    _assert_sound(topology, column, prices, Forwarding.SWITCHES)
+    assert_sound(topology, column, prices)
 
 
 @pytest.mark.parametrize("kind", ["switched", "boxes"])
