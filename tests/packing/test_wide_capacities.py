@@ -16,6 +16,7 @@ from dualcoll.topology.arrays import reversal
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
 from tests.packing.exact import FABRIC_KINDS, random_case
+from tests.packing.fabrics import fabric
 
 ORDERS = 9
 
@@ -75,3 +76,20 @@ def test_garg_konemann_keeps_its_guarantee(seed: int, columns: Columns) -> None:
     packing, _, _ = garg_konemann(problem, 0.2, Meter(Gap(0.0)))
     assert packing.value >= 0.8**2 * plan(topology).value
     assert packing.value <= plan(topology).bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["auto", "garg-konemann"])
+@pytest.mark.parametrize(
+    ("cables", "optimum"),
+    [
+        ("g0-s0:1e9, g1-s0:1e-9", 1.0),
+        ("g0-s0:1e9/1e-9, g1-s0:1e-9, g2-s0:1e9", 1.0),
+        ("g0-g1:1e9, g1-g2:1e9, g2-g0:1e-9", 1e18),
+        ("g0-p0:1e9, p0-n0:1e9, n0-s0:1e-9, g1-s0:1e9", 1.0),
+    ],
+)
+def test_the_widest_capacities_that_are_accepted(cables: str, optimum: float, method: str) -> None:
+    """1 B/s beside 1e18 B/s, by either solver: no overflow, no warning, true claims."""
+    made = plan(fabric(cables), method=method, stop=Gap(0.0) if method == "auto" else Gap(0.2))
+    assert check(made).gap <= made.gap <= (2e-9 if method == "auto" else 0.2)
+    assert made.value <= optimum <= made.bound
