@@ -9,9 +9,10 @@ import pytest
 
 from dualcoll.errors import InputError
 from dualcoll.topology.catalog import catalog
-from dualcoll.topology.compose import Box, Network, NetworkKind, compose
+from dualcoll.topology.compose import Box, compose
 from dualcoll.topology.file import read_topology, topology_from_dict, topology_to_dict
 from dualcoll.topology.model import Kind, Node, Topology
+from dualcoll.topology.networks import Network, NetworkKind
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 HEAD = "format: dualcoll.cluster/1\n"
@@ -90,6 +91,29 @@ def test_two_rails_for_eight_ports(tmp_path: Path) -> None:
     assert between(found, "leaf1", "spine0") == [8 * 25e9 / 4]
 
 
+def test_shared_nics_on_few_rails(tmp_path: Path) -> None:
+    """A rail is given for each NIC, not for each GPU behind it; NICs beyond the list stay free."""
+    found = cluster(tmp_path / "c.yaml", "boxes: [{count: 2, use: p4d, nic: 50Gb/s, rails: [0, 1, 0]}]")
+    assert between(found, "b1.g1", "leaf0") == between(found, "b1.g4", "leaf0") == [6.25e9]
+    assert between(found, "b1.g3", "leaf1") == [6.25e9]
+    assert between(found, "leaf0", "spine0") == [4 * 6.25e9 / 4]
+    assert len(found.shared) == 2 * 3 * 2
+    assert {node.name for node in found.nodes if node.ports} == {"b0.g6", "b1.g6"}
+
+
+def test_dragonfly_and_dual_plane(tmp_path: Path) -> None:
+    """The other networks of the catalogue can be written in a file, and planes have rails."""
+    flies = "name: 'dgx-h100:boxes=4,network=dragonfly,a=2,p=4,h=2'\nboxes: [{count: 4, use: dgx-h100}]\n"
+    found = cluster(tmp_path / "c.yaml", f"{flies}network: {{kind: dragonfly, a: 2, p: 4, h: 2}}")
+    assert found == catalog("dgx-h100:boxes=4,network=dragonfly,a=2,p=4,h=2")
+    planes = (
+        "boxes: [{count: 2, use: dgx-a100, rails: [0, 0, 0, 0, 1, 1, 1, 1]}]\nnetwork: {kind: dual-plane, spines: 1}"
+    )
+    found = cluster(tmp_path / "c.yaml", planes)
+    assert between(found, "b1.g7", "plane0.leaf1") == between(found, "b1.g7", "plane1.leaf1") == [12.5e9]
+    assert between(found, "plane1.leaf1", "plane1.spine0") == [8 * 12.5e9]
+
+
 def test_a_rail_alone_needs_no_spine(tmp_path: Path) -> None:
     """If everything hangs on one leaf there is nothing above it."""
     found = cluster(tmp_path / "c.yaml", "boxes: [{count: 2, use: dgx-a100, rails: [0]}]\nnetwork: {latency: 2us}")
@@ -142,7 +166,7 @@ PAIR = "boxes:\n  - {count: 2, use: dgx-h100}\nnetwork: {kind: rail, spines: 2}\
         (
             "kind: rail",
             "kind: fat-tree",
-            "c.yaml:4: network: spines has no meaning for a fat-tree network; it belongs to rail and leaf-spine",
+            "c.yaml:4: network: spines has no meaning for a fat-tree network; it belongs to rail, leaf-spine and dual-plane",
         ),
         ("count: 2", "count: 0", "c.yaml:3: boxes[0].count: 0 is out of range; use 1 or more"),
         ("count: 2", "count: 900000", "c.yaml: it would have 8100000 nodes; at most 1000000 can be handled"),
@@ -150,7 +174,8 @@ PAIR = "boxes:\n  - {count: 2, use: dgx-h100}\nnetwork: {kind: rail, spines: 2}\
         (
             "dgx-h100",
             "dgx-h1000",
-            "c.yaml:3: boxes[0]: the catalogue has no box 'dgx-h1000'; its boxes are dgx-1v, dgx-a100, dgx-h100, mi250",
+            "c.yaml:3: boxes[0]: the catalogue has no box 'dgx-h1000'; its boxes are dgx-1v, dgx-2, dgx-a100, dgx-h100, "
+            "dgx-b200, gb200-nvl72, mi250, mi300x, ndv2, ndv4, ndv5, p4d, p5",
         ),
         (
             "use: dgx-h100",

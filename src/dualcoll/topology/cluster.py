@@ -10,12 +10,12 @@ from pydantic import FailFast
 
 from dualcoll.errors import InputError
 from dualcoll.topology.catalog import box as catalogue_box
-from dualcoll.topology.compose import Box, Network, NetworkKind, compose
+from dualcoll.topology.compose import Box, check_boxes, compose
 from dualcoll.topology.devices import Rates
-from dualcoll.topology.draft import check_size
 from dualcoll.topology.forms import Form, Latency, Place, Ratio, Text, Whole, filled, one_of
 from dualcoll.topology.importers import ImportOptions
 from dualcoll.topology.model import Topology
+from dualcoll.topology.networks import Network, NetworkKind
 
 __all__ = ["FORMAT", "cluster_from_data"]
 
@@ -38,13 +38,16 @@ class BoxForm(Form):
 
 
 class NetworkForm(Form):
-    """``network``: see :class:`~dualcoll.topology.compose.Network`."""
+    """``network``: see :class:`~dualcoll.topology.networks.Network`."""
 
     kind: Annotated[NetworkKind, one_of(NetworkKind)] = NetworkKind.RAIL
     spines: Whole | None = None
     oversubscription: Ratio | None = None
     boxes_per_leaf: Whole | None = None
     k: Whole | None = None
+    a: Whole | None = None
+    p: Whole | None = None
+    h: Whole | None = None
     latency: Latency | None = None
 
 
@@ -78,10 +81,7 @@ def cluster_from_data(data: object, place: Place, read_box: ReadBox) -> Topology
             raise InputError(f"rails {list(entry.rails or ())} have one below 0", where=place(("boxes", i, "rails")))
         kinds.append((entry.count, _box(entry, i, place, read_box)))
     try:
-        check_size(
-            sum(count * len(box.topology.nodes) for count, box in kinds),
-            sum(count * len(box.topology.links) for count, box in kinds),
-        )
+        check_boxes(kinds)
         boxes = [box for count, box in kinds for _ in range(count)]
         return compose([replace(box, name=f"b{i}") for i, box in enumerate(boxes)], network, form.name)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Regular fabrics: GPUs joined directly (ring, torus, …) or by switches (star, fat tree, rail)."""
+"""Regular fabrics: GPUs joined directly (ring, torus, …) or by switches (star, fat tree, dragonfly, rail)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 from dualcoll.errors import InputError
 from dualcoll.topology.catalog.boxes import NETWORK_OPTIONS, switched_box, with_network
 from dualcoll.topology.catalog.options import Entry, bandwidth, flag, latency, number, ratio, shape
-from dualcoll.topology.compose import Box, Network, NetworkKind, Port, wire
+from dualcoll.topology.compose import Box
 from dualcoll.topology.devices import Rate
 from dualcoll.topology.draft import BOX_LATENCY, NETWORK_LATENCY, Draft, check_size
 from dualcoll.topology.model import Kind, Link, Topology
+from dualcoll.topology.networks import Network, NetworkKind, Port, wire
 
 __all__ = ["SHAPES"]
 
@@ -80,34 +81,51 @@ def _build_hypercube(title: str, options: dict[str, Any]) -> Topology:
     return _joined(title, 2 ** options["d"], _grid_cables(sides, False), _grid(sides, False), options)
 
 
-def _build_switched(network: NetworkKind, title: str, options: dict[str, Any]) -> Topology:
+def _around(title: str, hosts: int, network: Network, options: dict[str, Any]) -> Topology:
     """Hosts of one GPU each around the network's switches."""
-    k = options.get("k")
-    hosts = options["n"] if k is None else k**3 // 4
-    check_size(hosts if k is None else hosts + 5 * k * k // 4, 2 * hosts if k is None else 6 * hosts)
+    if hosts < 2:
+        raise InputError("it has a single GPU", hint="collectives need 2 or more")
+    check_size(hosts, 2 * hosts)
     draft = Draft()
     for i in range(hosts):
         draft.node(f"g{i}", Kind.GPU, f"b{i}")
-    ports = [Port(i, i, 0, options["bandwidth"], "the catalogue's bandwidth option") for i in range(hosts)]
-    wire(
-        draft,
-        ports,
-        Network(network, latency=options["latency"], k=k, oversubscription=options.get("oversubscription")),
-    )
+    source = "the catalogue's bandwidth option"
+    wire(draft, [Port((i,), i, 0, options["bandwidth"], source) for i in range(hosts)], network)
     return draft.topology(title)
+
+
+def _build_star(title: str, options: dict[str, Any]) -> Topology:
+    return _around(title, options["n"], Network(NetworkKind.SINGLE_SWITCH, latency=options["latency"]), options)
+
+
+def _build_fat_tree(title: str, options: dict[str, Any]) -> Topology:
+    k = options["k"]
+    network = Network(
+        NetworkKind.FAT_TREE, k=k, oversubscription=options.get("oversubscription"), latency=options["latency"]
+    )
+    check_size(k**3 // 4 + 5 * k * k // 4, 6 * k**3 // 4)
+    return _around(title, k**3 // 4, network, options)
+
+
+def _build_dragonfly(title: str, options: dict[str, Any]) -> Topology:
+    """Groups are full; there are as many as the global links can join, unless fewer are asked for."""
+    p, latency = options["p"], options["latency"]
+    network = Network(NetworkKind.DRAGONFLY, a=options.get("a"), p=p, h=options.get("h"), latency=latency)
+    a, h = network.a or 2 * p, network.h or p
+    groups = options.get("groups", a * h + 1)
+    if groups > a * h + 1:
+        raise InputError(f"{groups} groups are too many for a = {a}, h = {h}", hint=f"use up to a h + 1 = {a * h + 1}")
+    return _around(title, groups * a * p, network, options)
 
 
 def _build_rail(title: str, options: dict[str, Any]) -> Topology:
     boxes, gpus = options["shape"]
     check_size(boxes * gpus, 4 * boxes * gpus)
-    box = switched_box(
-        gpus, Rate(options["box_bandwidth"], "the catalogue's box_bandwidth option"), options["bandwidth"]
+    rate = Rate(options["box_bandwidth"], "the catalogue's box_bandwidth option")
+    box = Box(
+        "b0", switched_box([(options["bandwidth"],)] * gpus, rate), port_source="the catalogue's bandwidth option"
     )
-    return with_network(
-        title,
-        Box("b0", box, port_source="the catalogue's bandwidth option"),
-        options | {"boxes": boxes, "network": "rail"},
-    )
+    return with_network(title, box, options | {"boxes": boxes, "network": "rail"})
 
 
 _BOX = (bandwidth("bandwidth", "of each cable", CABLE), latency("of each link", f"{BOX_LATENCY * 1e6:g}us"))
@@ -125,22 +143,27 @@ SHAPES = (
     Entry("mesh", "a grid", (shape("shape", "4x4"), *_BOX), partial(_build_grid, False), "shape"),
     Entry("torus", "a grid that closes", (shape("shape", "8x8"), *_BOX), partial(_build_grid, True), "shape"),
     Entry("hypercube", "2**d GPUs", (number("d", "how many dimensions", most=19), *_BOX), _build_hypercube, "d"),
-    Entry(
-        "star", "GPUs around one switch", (_GPUS, *_NETWORK), partial(_build_switched, NetworkKind.SINGLE_SWITCH), "n"
-    ),
-    Entry(
-        "single-switch",
-        "the same as star",
-        (_GPUS, *_NETWORK),
-        partial(_build_switched, NetworkKind.SINGLE_SWITCH),
-        "n",
-    ),
+    Entry("star", "GPUs around one switch", (_GPUS, *_NETWORK), _build_star, "n"),
+    Entry("single-switch", "the same as star", (_GPUS, *_NETWORK), _build_star, "n"),
     Entry(
         "fat-tree",
         "k**3 / 4 hosts of one GPU under three layers of k-port switches",
         (number("k", "switch ports, even", least=2, most=256), ratio("oversubscription", "at the edge (1)"), *_NETWORK),
-        partial(_build_switched, NetworkKind.FAT_TREE),
+        _build_fat_tree,
         "k",
+    ),
+    Entry(
+        "dragonfly",
+        "hosts of one GPU on groups of routers, every router joined to its group, every group to every other",
+        (
+            number("p", "GPUs of a router", most=4096),
+            number("a", "routers of a group (2p)", most=4096),
+            number("h", "global links of a router (p)", most=4096),
+            number("groups", "how many (a h + 1)"),
+            *_NETWORK,
+        ),
+        _build_dragonfly,
+        "p",
     ),
     Entry(
         "rail",
