@@ -6,20 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from dualcoll.certificates import Proof, check_plan
 from dualcoll.collectives.catalogue import canonical_name
 from dualcoll.collectives.groups import participants_of
 from dualcoll.diagnosis.bottleneck import bottlenecks
 from dualcoll.errors import InputError
 from dualcoll.packing.allreduce import allreduce_problem
-from dualcoll.packing.column_generation import column_generation
-from dualcoll.packing.cuts import least_cut
+from dualcoll.packing.column_generation import FLAT, Start, column_generation
+from dualcoll.packing.cuts import cut_prices, least_cut
+from dualcoll.packing.few_trees import fewer, frontier
 from dualcoll.packing.finish import claims, plan_trees
 from dualcoll.packing.garg_konemann import epsilon_for, garg_konemann
+from dualcoll.packing.problem import UNLIMITED, Shape
+from dualcoll.packing.warm_start import start_from
 from dualcoll.plans.document import PlanDocument, plan_to_document
 from dualcoll.plans.file import read_document
 from dualcoll.plans.model import Plan
-from dualcoll.progress import Gap, Meter, Progress, Stop
+from dualcoll.progress import Gap, Meter, Outcome, Progress, Stop, relative_gap
 from dualcoll.topology.model import Forwarding, Topology
 from dualcoll.units import parse_size
 
@@ -38,6 +43,10 @@ def plan(
     forward: str = "switches",
     method: str = "auto",
     seed: int = 0,
+    max_trees: int | None = None,
+    max_depth: int | None = None,
+    start: Plan | None = None,
+    pareto: bool = False,
     progress: Callable[[Progress], None] | None = None,
     meter: Meter | None = None,
 ) -> Plan:
@@ -52,6 +61,10 @@ def plan(
         forward: ``"switches"``, or ``"all"`` to let every GPU and host forward for others.
         method: ``"auto"`` (column generation) or ``"garg-konemann"`` (the paper's algorithm; its ε follows from the gap).
         seed: breaks ties between equally cheap trees.
+        max_trees: at most this many trees; the best packing found with so few, its loss proved by the bound.
+        max_depth: at most this many logical edges from a root to a rank.
+        start: a plan of the same ranks on a similar fabric, to start from its prices and trees.
+        pareto: also say what fewer trees reach, in ``Plan.frontier``.
         progress: called with each report.
         meter: a clock of the caller's own instead of ``stop`` and ``progress``, for interrupting from outside.
 
@@ -67,14 +80,29 @@ def plan(
         raise InputError(f"forward {forward!r} is not known", hint='use "switches" or "all"')
     if method not in METHODS:
         raise InputError(f"method {method!r} is not known", hint=f"use one of {', '.join(METHODS)}")
+    for limit, most in (("max_trees", max_trees), ("max_depth", max_depth)):
+        if most is not None and most < 1:
+            raise InputError(f"{limit} {most} is not a positive number")
+        if most is not None and method != "auto":
+            raise InputError(f"{limit} needs the method auto", where=f"method {method}")
     forwarding = Forwarding(forward)
     participants = participants_of(topology, ranks)
     clock = meter or Meter(stop or Gap(0.0), progress)
     problem = allreduce_problem(topology, participants, forwarding)
+    cut = least_cut(problem.fabric, len(topology.nodes), participants)
+    shape = Shape(FLAT.flatness, UNLIMITED if max_depth is None else max_depth)
     if method == "auto":
-        packing, outcome, calls = column_generation(problem, clock, seed)
+        known = start_from(start, topology, participants, problem) if start is not None else Start()
+        known = Start((*known.prices, cut_prices(problem, cut)), known.columns)
+        packing, outcome, calls = column_generation(problem, clock, seed, shape, known)
     else:
         packing, outcome, calls = garg_konemann(problem, epsilon_for(clock.stop.gap), clock)
+    random = np.random.default_rng(seed)
+    tradeoffs = frontier(problem, packing, max_trees or UNLIMITED, shape.max_depth, random) if pareto else ()
+    if max_trees is not None and np.count_nonzero(packing.rates) > max_trees:
+        packing = fewer(problem, packing, max_trees, shape, random)
+        if relative_gap(packing.value, packing.bound) > clock.stop.gap:
+            outcome = Outcome.LIMITED
     trees = plan_trees(problem, packing, participants, message)
     value, bound, prices = claims(problem, packing, trees)
     links = problem.fabric.links
@@ -89,12 +117,13 @@ def plan(
         shared_prices=prices[links:],
         value=value,
         bound=bound,
-        in_network=least_cut(problem.fabric, len(topology.nodes), participants),
+        in_network=cut,
         outcome=outcome,
         seconds=clock.seconds,
         iterations=calls,
         method=method,
         history=tuple(clock.history),
+        frontier=tradeoffs,
     )
     return replace(made, bottleneck=bottlenecks(made))
 

@@ -19,6 +19,7 @@ class Outcome(StrEnum):
     GAP = "gap"
     TIME = "time"
     INTERRUPTED = "interrupted"
+    LIMITED = "limited"
 
     @property
     def advice(self) -> str:
@@ -27,6 +28,7 @@ class Outcome(StrEnum):
             Outcome.OPTIMAL: "proved optimal to the arithmetic's precision",
             Outcome.GAP: "proved to be within the gap asked for",
             Outcome.TIME: "the time limit came first: this is the best so far with its proved gap; allow more --seconds",
+            Outcome.LIMITED: "the best found within the limits on trees and depth; the bound is that of plans without them",
             Outcome.INTERRUPTED: "stopped by the user: this is the best so far with its proved gap",
         }[self]
 

@@ -1,7 +1,11 @@
-"""The command line: one file per verb. Exit codes: 0 done, 1 a check failed, 2 unusable input or usage."""
+"""The command line: one file per verb.
+
+Exit codes: 0 done, 1 a check failed, 2 unusable input or usage, 70 a fault of dualcoll.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -23,3 +27,11 @@ def main() -> None:
     except MemoryError:
         print("error: not enough memory for this fabric", file=sys.stderr)
         sys.exit(2)
+    except Exception as error:
+        if os.environ.get("DUALCOLL_TRACEBACK"):
+            raise
+        kind = type(error).__name__
+        print(
+            f"internal error: {kind}: {error} (a fault of dualcoll; DUALCOLL_TRACEBACK=1 shows where)", file=sys.stderr
+        )
+        sys.exit(70)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +32,17 @@ RanksText = Annotated[
 ]
 Forward = Annotated[str, typer.Option("--forward", help="switches, or all: every GPU and host forwards for others.")]
 Method = Annotated[str, typer.Option("--method", help="auto (column generation) or garg-konemann.")]
+MaxTrees = Annotated[
+    int | None, typer.Option("--max-trees", metavar="K", min=1, help="The best found with so few trees.")
+]
+MaxDepth = Annotated[
+    int | None, typer.Option("--max-depth", metavar="D", min=1, help="At most so many logical edges from root to rank.")
+]
+From = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="PLAN", help="Start from a plan file of the same ranks on a similar fabric."),
+]
+Pareto = Annotated[bool, typer.Option("--pareto", help="Also print what fewer trees reach: trees, rate, depth.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Breaks ties between equally good trees.")]
 
 
@@ -44,6 +56,10 @@ def plan(
     forward: Forward = "switches",
     method: Method = "auto",
     seed: Seed = 0,
+    max_trees: MaxTrees = None,
+    max_depth: MaxDepth = None,
+    previous: From = None,
+    pareto: Pareto = False,
     output: Out = None,
     html: Html = None,
     gpu: Gpu = None,
@@ -57,7 +73,14 @@ def plan(
     writable(html, "--html")
     from dualcoll.reporting.tables import plan_record, plan_text
 
-    made = _solve(topology, collective, size, gap, seconds, ranks, forward, method, seed, (gpu, nic, pcie, rates))
+    start = None
+    if previous is not None:
+        from dualcoll.plans.file import read_plan
+
+        start = read_plan(previous)
+    wishes = {"max_trees": max_trees, "max_depth": max_depth, "start": start, "pareto": pareto}
+    asked = {"size": size, "ranks": ranks, "forward": forward, "method": method, "seed": seed, **wishes}
+    made = _solve(topology, collective, gap, seconds, (gpu, nic, pcie, rates), asked)
     if output is not None:
         from dualcoll.plans.file import write_plan
 
@@ -93,7 +116,8 @@ def bound(
     """Say how fast the collective can possibly run, and what limits it."""
     from dualcoll.reporting.tables import plan_record, plan_text
 
-    made = _solve(topology, collective, size, gap, seconds, ranks, forward, method, seed, (gpu, nic, pcie, rates))
+    asked = {"size": size, "ranks": ranks, "forward": forward, "method": method, "seed": seed}
+    made = _solve(topology, collective, gap, seconds, (gpu, nic, pcie, rates), asked)
     if as_json:
         show_json(plan_record(made))
     else:
@@ -103,14 +127,10 @@ def bound(
 def _solve(
     topology: str,
     collective: str,
-    size: str,
     gap: str,
     seconds: float,
-    ranks: str | None,
-    forward: str,
-    method: str,
-    seed: int,
     imports: tuple[str | None, str | None, str | None, str],
+    asked: dict[str, Any],
 ) -> Plan:
     from dualcoll._api import plan as make_plan
     from dualcoll.collectives.catalogue import canonical_name
@@ -118,15 +138,13 @@ def _solve(
     from dualcoll.units import parse_fraction, parse_size
 
     stop = Stop(gap=parse_fraction(gap), seconds=seconds)
-    canonical_name(collective)
-    parse_size(size)
+    canonical_name(collective)  # before a large fabric is read
+    parse_size(asked["size"])
     fabric = load(topology, *imports)
     with progress_line() as show:
         meter = Meter(stop, show)
         with _interruptible(meter):
-            return make_plan(
-                fabric, collective, size=size, ranks=ranks, forward=forward, method=method, seed=seed, meter=meter
-            )
+            return make_plan(fabric, collective, meter=meter, **asked)
 
 
 @contextmanager

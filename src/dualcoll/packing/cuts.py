@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualcoll.kernels.max_flow import max_flow
+from dualcoll.packing.problem import PackingProblem
 from dualcoll.plans.model import Cut
 from dualcoll.topology.arrays import FabricArrays
 
-__all__ = ["least_cut"]
+__all__ = ["cut_prices", "least_cut"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,6 +42,15 @@ def least_cut(fabric: FabricArrays, nodes: int, participants: tuple[int, ...]) -
             best, least = side, leaving(side)
     # one step up, so that the sum in exact arithmetic is not above it
     return Cut(float(np.nextafter(least * (1 + 1e-14), np.inf)), tuple(int(i) for i in np.flatnonzero(best)))
+
+
+def cut_prices(problem: PackingProblem, cut: Cut) -> Floats:
+    """Equal prices on the links that leave the cut, float64 (M,): every column crosses it, so its capacity bounds them all."""
+    inside = np.zeros(int(max(problem.fabric.tail.max(), problem.fabric.head.max())) + 1, bool)
+    inside[list(cut.side)] = True
+    rows = np.zeros(problem.fold.size)
+    rows[: problem.fabric.links] = inside[problem.fabric.tail] & ~inside[problem.fabric.head]
+    return np.asarray(np.bincount(problem.fold, rows, minlength=problem.capacity.size) / problem.weight)
 
 
 def _single_nodes(fabric: FabricArrays, nodes: int, participants: tuple[int, ...]) -> tuple[NDArray[np.bool_], float]:

@@ -43,6 +43,10 @@ class PriceLoop:
         self._congestion = np.zeros(problem.capacity.size)
         self._total = 0.0
 
+    def begin_at(self, prices: Floats) -> None:
+        """Start from these prices, float64 (M,), positive, instead of the capacities' inverse."""
+        self._log_price = np.log(prices)
+
     @property
     def log_worth(self) -> float:
         """``log D(y)``."""

@@ -14,12 +14,28 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dualcoll.kernels.trees import root_distances
+from dualcoll.plans.model import Phase
 from dualcoll.topology.arrays import FabricArrays
 
-__all__ = ["Column", "ColumnPool", "Oracle", "Packing", "PackingProblem", "RoutedTree", "Shape", "SpreadingOracle"]
+__all__ = [
+    "UNLIMITED",
+    "Column",
+    "ColumnPool",
+    "Oracle",
+    "Packing",
+    "PackingProblem",
+    "RoutedTree",
+    "Shape",
+    "SpreadingOracle",
+    "column_depth",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+UNLIMITED = 2**31  # logical edges
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +58,33 @@ class Column:
     tree: RoutedTree
 
 
+def column_depth(column: Column) -> int:
+    """The most logical edges between the column's root and a participant, in either phase."""
+    tree = column.tree
+    deepest = 0.0
+    for phase in Phase:
+        edges = tree.edges[tree.phase == phase]
+        child, parent = (edges[:, 0], edges[:, 1]) if phase is Phase.REDUCE else (edges[:, 1], edges[:, 0])
+        steps = root_distances(child, parent, np.ones(child.size), tree.root, child.size + 1)
+        deepest = max(deepest, float(steps.max()))
+    return int(deepest)
+
+
 class Oracle(Protocol):
-    """Finds a cheapest column."""
+    """Finds a cheapest column.
+
+    Attributes:
+        roots: how many participants there are, and so possible roots.
+    """
+
+    roots: int
 
     def cheapest(self, link_prices: Floats) -> Column:
         """A column of least cost under link prices float64 (E,), all positive."""
+        ...
+
+    def star(self, link_prices: Floats, root: int) -> Column | None:
+        """The column in which everybody talks to the root directly, over cheapest routes; None where somebody cannot."""
         ...
 
 
@@ -60,7 +98,7 @@ class Shape:
     """
 
     flatness: float = 0.0
-    max_depth: int = 2**31
+    max_depth: int = UNLIMITED
 
 
 @runtime_checkable
@@ -127,7 +165,7 @@ class PackingProblem:
     def loads(self, column: Column) -> Floats:
         """What the column loads each folded row with per unit rate, float64 (M,)."""
         loads = np.zeros(self.capacity.size)
-        loads[self.fold] = self.fabric.row_loads(column.link_loads)
+        np.maximum.at(loads, self.fold, self.fabric.row_loads(column.link_loads))
         return loads
 
     def worth(self, row_prices: Floats) -> float:

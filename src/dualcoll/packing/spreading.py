@@ -1,12 +1,13 @@
 """Packing by successive refinement: from good prices to a nearly optimal packing of few trees, without an LP.
 
 Trees are added at a fixed rate, each priced by how far every row is ahead of an even schedule towards the target; then the rate
-is halved, so that the next trees mend what the last left uneven. A row is never more than a few uses off, and a use shrinks
-with the rate: the loss falls by half from level to level, and prices that were somewhat wrong to begin with mend themselves.
+is halved, so that the next trees mend what the last left uneven, and so on. A row is never more than a few uses off, and a use
+shrinks with the rate: the loss falls by half from level to level, and prices that were somewhat wrong at first mend themselves.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,16 +21,22 @@ __all__ = ["Schedule", "spread_packing"]
 Floats = NDArray[np.float64]
 
 STEER = 0.3  # a row one use ahead of the schedule is this much dearer, in logarithms
-PENALTY = float(np.exp(8.0))  # of a row with no room for another use
+PENALTY = math.exp(8.0)  # of a row with no room for another use
+FLAT_SHARE = 0.1  # of the base prices: a row that the bound leaves free is steered as well
+JITTER = 0.02  # relative; without it, ties go to the same box in every tree
+MUCH_ROOM = 1e15  # uses; more are not told apart
 AMPLE = 2**31  # uses; more would not fit an integer where capacities are far apart
 SPAN = 50.0  # logarithms of prices are kept within this of the base prices
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How many levels, and how many trees in each; every level packs half of what is left to the target."""
+    """How many levels, and how many trees in each: a level packs half of what is left to the target, an only level all of it.
 
-    levels: int = 10
+    A level ends early where a tree no longer fits at its rate.
+    """
+
+    levels: int
     trees: int = 16
 
 
@@ -57,26 +64,35 @@ def spread_packing(
     oracle = problem.oracle
     assert isinstance(oracle, SpreadingOracle)
     capacity = problem.capacity
+    flat = 1.0 / (problem.weight * capacity)
+    base = (1 - FLAT_SHARE) * prices / problem.worth(prices) + FLAT_SHARE * flat / problem.worth(flat)
     rates: dict[int, float] = {}
     load, packed = np.zeros(capacity.size), 0.0
-    rate = target / (2 * schedule.trees)
-    for tree in range(schedule.levels * schedule.trees):
-        if tree and tree % schedule.trees == 0:
-            rate /= 2
+    rate, at_this_rate = target / schedule.trees / (1 if schedule.levels == 1 else 2), 0
+    for _ in range(schedule.levels * schedule.trees):
+        if at_this_rate == schedule.trees:
+            rate, at_this_rate = rate / 2, 0
         ahead = (load - capacity * (packed / target)) / rate
-        room = np.clip((capacity - load) / rate, 0, AMPLE).astype(np.int64)
-        steered = prices * np.exp(np.clip(STEER * ahead, -SPAN, SPAN)) * np.where(room < 1, PENALTY, 1.0)
-        column = oracle.spread(steered[problem.fold], float(np.exp(STEER)), room[problem.fold], PENALTY, shape, random)
+        room = np.floor(np.minimum((capacity - load) / rate, MUCH_ROOM)).astype(np.int64)
+        steered = base * np.exp(np.clip(STEER * ahead, -SPAN, SPAN)) * np.where(room < 1, PENALTY, 1.0)
+        steered *= 1.0 + JITTER * random.random(capacity.size)
+        column = oracle.spread(steered[problem.fold], math.exp(STEER), room[problem.fold], PENALTY, shape, random)
         if column is None:
             break
         loads = problem.loads(column)
-        number, _ = pool.add(column, loads)
-        rates[number] = rates.get(number, 0.0) + rate
-        load += rate * loads
-        packed += rate
-        if over(packed / float((load / capacity).max())):
+        used = loads > 0
+        fits = min(rate, float(((capacity - load)[used] / loads[used]).min()))
+        if fits < rate:
+            at_this_rate = schedule.trees  # no room for more at this rate
+        if fits >= rate / 2:
+            number, _ = pool.add(column, loads)
+            rates[number] = rates.get(number, 0.0) + fits
+            load += fits * loads
+            packed += fits
+            at_this_rate += fits == rate
+        if over(packed):
             break
     result = np.zeros(len(pool))
     for number, value in rates.items():
         result[number] = value
-    return result / float((load / capacity).max()) if rates else result
+    return result

@@ -16,7 +16,7 @@ from dualcoll.collectives.catalogue import busbw
 from dualcoll.progress import Outcome, Progress, relative_gap
 from dualcoll.topology.model import Forwarding, Topology
 
-__all__ = ["Bottleneck", "Cut", "Phase", "Plan", "Tree"]
+__all__ = ["Bottleneck", "Cut", "Phase", "Plan", "Tradeoff", "Tree"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -79,6 +79,15 @@ class Bottleneck:
 
 
 @dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """What so many trees of that depth can reach: rate in bytes/s, depth in logical edges."""
+
+    trees: int
+    rate: float
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A certified packing.
 
@@ -96,6 +105,7 @@ class Plan:
         outcome: why the solver stopped; seconds, iterations: what it took; method: which solver.
         history: its progress reports.
         bottleneck: what limits it, the dearest first.
+        frontier: the rates of packings with fewer trees, if they were asked for.
     """
 
     topology: Topology
@@ -115,6 +125,7 @@ class Plan:
     method: str = ""
     history: tuple[Progress, ...] = ()
     bottleneck: tuple[Bottleneck, ...] = ()
+    frontier: tuple[Tradeoff, ...] = ()
 
     @property
     def algbw(self) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dualcoll.certificates import Proof
 from dualcoll.diagnosis.timing import Timing, timing
-from dualcoll.plans.model import Plan
+from dualcoll.plans.model import Plan, Tradeoff
 from dualcoll.topology.arrays import reversal
 from dualcoll.topology.model import Forwarding, Kind, Topology
 from dualcoll.units import format_bandwidth, format_fraction, format_size, format_time
@@ -41,6 +41,10 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "outcome": str(plan.outcome),
         "trees": len(plan.trees),
         "depth": times.depth,
+        "pareto": [
+            {"trees": one.trees, "algbw_GBps": one.rate / GB, "of_bound": one.rate / plan.bound, "depth": one.depth}
+            for one in plan.frontier
+        ],
         "method": plan.method,
         "iterations": plan.iterations,
         "solve_seconds": plan.seconds,
@@ -87,6 +91,7 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
     ]
     if not bound_only:
         lines.append(("trees", f"{len(plan.trees)}, at most {times.depth} logical edges from root to leaf"))
+    lines += _labelled("pareto", [_tradeoff_text(one, plan.bound) for one in plan.frontier], len(plan.frontier))
     lines += _labelled("limit", [f"{100 * group.price_share:.3g} %: {group.text}" for group in plan.bottleneck])
     lines.append(("forward", _FORWARDING[plan.forwarding]))
     lines += _labelled("rates", [f"{source} ({count} links)" for source, count in _sources(plan.topology)])
@@ -185,11 +190,14 @@ def _sources(topology: Topology) -> list[tuple[str, int]]:
     return Counter(link.source for link in topology.links).most_common()
 
 
-def _labelled(label: str, texts: list[str]) -> list[tuple[str, str]]:
+def _tradeoff_text(one: Tradeoff, bound: float) -> str:
+    trees = f"{one.trees} tree{'' if one.trees == 1 else 's'}"
+    return f"{trees:>9}: {format_bandwidth(one.rate)}, {100 * one.rate / bound:.1f} % of the bound, depth {one.depth}"
+
+
+def _labelled(label: str, texts: list[str], most: int = SHOWN) -> list[tuple[str, str]]:
     """Lines under one label, cut short when there are too many."""
-    kept = (
-        texts if len(texts) <= SHOWN else [*texts[: SHOWN - 1], f"and {len(texts) - SHOWN + 1} more (--json has all)"]
-    )
+    kept = texts if len(texts) <= most else [*texts[: most - 1], f"and {len(texts) - most + 1} more (--json has all)"]
     return [(label if i == 0 else "", text) for i, text in enumerate(kept)]
 
 

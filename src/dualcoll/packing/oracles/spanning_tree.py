@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dualcoll.kernels.growth import breadth_first, grow_tree
+from dualcoll.kernels.growth import grow_tree
 from dualcoll.kernels.spanning_tree import prim, voronoi_spanning_tree
 from dualcoll.packing.oracles.routes import centre, trace_routes
 from dualcoll.packing.problem import Column, RoutedTree, Shape
@@ -51,13 +51,20 @@ class VoronoiTreeOracle:
         self._a, self._b = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
         self._forward = np.ascontiguousarray(table[:, 2])
         self._partner = partner
-        self._terminals = len(participants)
-        ends = np.concatenate([self._a, self._b])
-        order = np.argsort(ends, kind="stable")
+        self.roots = self._terminals = len(participants)
+        tail, head = np.concatenate([self._a, self._b]), np.concatenate([self._b, self._a])
+        order = np.lexsort([head, tail])  # terminals before switches
         self._ptr = np.zeros(len(vertex) + 1, np.int64)
-        np.cumsum(np.bincount(ends, minlength=len(vertex)), out=self._ptr[1:])
-        self._head = np.concatenate([self._b, self._a])[order]
+        np.cumsum(np.bincount(tail, minlength=len(vertex)), out=self._ptr[1:])
+        self._head = head[order]
         self._cable = np.tile(np.arange(self._a.size), 2)[order]
+        position = np.empty_like(order)
+        position[order] = np.arange(order.size)
+        self._reverse = position[(order + self._a.size) % order.size]
+        to_terminals = np.bincount(tail[head < self._terminals], minlength=len(vertex))
+        self._switch_ptr = self._ptr[:-1] + to_terminals
+        # the link of each arc
+        self._link = np.concatenate([self._forward, partner[self._forward]])[order]
 
     def cheapest(self, link_prices: Floats) -> Column:
         """A minimum spanning tree under the prices of both directions of every cable."""
@@ -69,21 +76,33 @@ class VoronoiTreeOracle:
         links = np.where(path & 1, self._partner[forward], forward)
         return simple_column(cost, edges, ptr, links, self._partner)
 
+    def star(self, link_prices: Floats, root: int) -> Column | None:
+        """Every participant a neighbour of the root."""
+        room = np.full(link_prices.size, self._terminals, np.int64)
+        shape = Shape(max_depth=1)
+        return self._grown(link_prices, 1.0, room, 1.0, shape, root)
+
     def spread(
         self, link_prices: Floats, bump: float, room: Ints, penalty: float, shape: Shape, random: np.random.Generator
     ) -> Column | None:
-        """A spanning tree near the minimum that spreads its loads, grown in the order of a minimum spanning tree."""
+        """A spanning tree near the minimum that spreads its loads."""
+        return self._grown(link_prices, bump, room, penalty, shape, int(random.integers(self._terminals)))
+
+    def _grown(
+        self, link_prices: Floats, bump: float, room: Ints, penalty: float, shape: Shape, root: int
+    ) -> Column | None:
         both = link_prices[self._forward] + link_prices[self._partner[self._forward]]
-        graph = self._ptr, self._head, self._cable
-        _, edges, _, _ = voronoi_spanning_tree(*graph, self._a, self._b, both, self._terminals)
-        order = breadth_first(edges, self._terminals, int(random.integers(self._terminals)))
         before = both.copy()
-        edges, ptr, path = grow_tree(
-            *graph,
-            self._a,
-            order,
+        edges, ptr, arcs = grow_tree(
+            self._ptr,
+            self._head,
+            self._cable,
+            self._reverse,
+            self._switch_ptr,
+            self._terminals,
+            root,
             both,
-            np.full(both.size, bump),
+            bump,
             room[self._forward],
             penalty,
             shape.flatness,
@@ -91,9 +110,7 @@ class VoronoiTreeOracle:
         )
         if edges.shape[0] < self._terminals - 1:
             return None
-        forward = self._forward[path >> 1]
-        links = np.where(path & 1, self._partner[forward], forward)
-        return simple_column(float(before[path >> 1].sum()), edges, ptr, links, self._partner)
+        return simple_column(float(before[self._cable[arcs]].sum()), edges, ptr, self._link[arcs], self._partner)
 
 
 class ProjectedTreeOracle:
@@ -103,6 +120,18 @@ class ProjectedTreeOracle:
         self._graph = graph
         self._fabric = fabric
         self._partner = partner
+        self.roots = int(graph.starts.size)
+
+    def star(self, link_prices: Floats, root: int) -> Column | None:
+        """Every participant a neighbour of the root."""
+        distance, arrival = self._graph.distances(link_prices + link_prices[self._partner])
+        cost = distance[root, self._graph.ends]
+        others = np.flatnonzero(np.arange(self.roots) != root)
+        if not np.isfinite(cost[others]).all():
+            return None
+        edges = np.column_stack([np.full(others.size, root), others])
+        ptr, links = trace_routes(self._graph, arrival, edges)
+        return simple_column(float(cost[others].sum()), edges, ptr, links, self._partner)
 
     def cheapest(self, link_prices: Floats) -> Column:
         """A minimum spanning tree under the prices of both directions of every cable."""

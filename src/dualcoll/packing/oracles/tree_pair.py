@@ -34,6 +34,7 @@ class TreePairOracle:
     def __init__(self, graph: PolicyGraph, fabric: FabricArrays) -> None:
         self._graph = graph
         self._fabric = fabric
+        self.roots = int(graph.starts.size)
 
     def cheapest(self, link_prices: Floats) -> Column:
         """The cheapest pair over all roots."""
@@ -44,19 +45,30 @@ class TreePairOracle:
         outward, inward = contract(weight), contract(reverse)
         costs = expand_costs(weight, *outward) + expand_costs(reverse, *inward)
         root = int(np.argmin(costs))
-        n = weight.shape[0]
-        others = np.flatnonzero(np.arange(n) != root)
-        above_out, above_in = _parents(n, root, *outward), _parents(n, root, *inward)
-        edges = np.concatenate(
-            [
-                np.column_stack([others, above_in[others]]),  # reduce: each rank sends towards the root
-                np.column_stack([above_out[others], others]),  # broadcast: each rank hears from above
-            ]
-        )
+        above_out, above_in = _parents(self.roots, root, *outward), _parents(self.roots, root, *inward)
+        return self._column(root, above_in, above_out, weight, arrival)
+
+    def star(self, link_prices: Floats, root: int) -> Column | None:
+        """Everybody sends to the root and hears from it directly."""
+        distance, arrival = self._graph.distances(link_prices)
+        weight = distance[:, self._graph.ends]
+        np.fill_diagonal(weight, 0.0)
+        if not (np.isfinite(weight[root]).all() and np.isfinite(weight[:, root]).all()):
+            return None
+        above = np.full(self.roots, root)
+        return self._column(root, above, above, weight, arrival)
+
+    def _column(self, root: int, above_in: Ints, above_out: Ints, weight: Floats, arrival: Ints) -> Column:
+        """The pair of trees in which each rank sends to ``above_in`` and hears from ``above_out``, int64 (n,)."""
+        others = np.flatnonzero(np.arange(self.roots) != root)
+        up = np.column_stack([others, above_in[others]])
+        down = np.column_stack([above_out[others], others])
+        edges = np.concatenate([up, down])
         ptr, links = trace_routes(self._graph, arrival, edges)
-        tree = RoutedTree(root, edges, np.repeat(np.array([Phase.REDUCE, Phase.BROADCAST], np.int8), n - 1), ptr, links)
+        phase = np.repeat(np.array([Phase.REDUCE, Phase.BROADCAST], np.int8), self.roots - 1)
         loads = np.bincount(links, minlength=self._fabric.links).astype(np.float64)
-        return Column(float(costs[root]), loads, tree)
+        cost = float(weight[edges[:, 0], edges[:, 1]].sum())
+        return Column(cost, loads, RoutedTree(root, edges, phase, ptr, links))
 
 
 def _parents(n: int, root: int, members: int, parent: Ints, arc_tail: Ints, arc_head: Ints) -> Ints:

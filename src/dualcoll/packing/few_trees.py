@@ -1,0 +1,109 @@
+"""Packings of few columns: the best found with at most K, out of a larger packing or made for the purpose.
+
+An optimal packing has up to one column per row, more than a runtime wants to launch. Which K columns are best is hard; two ways
+are tried and the best is kept: spread packings of exactly K columns at several level counts and targets, and the larger packing
+with its slowest columns dropped, a few at a time. The rates of the chosen columns come from the LP on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualcoll.lp.packing_master import PackingMaster
+from dualcoll.packing.problem import ColumnPool, Packing, PackingProblem, Shape, SpreadingOracle, column_depth
+from dualcoll.packing.spreading import Schedule, spread_packing
+from dualcoll.plans.model import Tradeoff
+
+__all__ = ["best_rates", "fewer", "frontier"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEVELS = (4, 5, 3, 2, 1)
+TARGETS = (1.0, 0.96, 0.92, 0.88, 0.84)  # parts of the bound: whole uses of a link rarely add up to all of it
+FLATNESSES = (0.02, 0.3)
+TRIED_TREES = 512  # columns that all trials make together, about
+FEWEST_TRIALS = 3
+DROP = 0.25  # of the columns that are too many, at a time
+
+
+def fewer(problem: PackingProblem, packing: Packing, most: int, shape: Shape, random: np.random.Generator) -> Packing:
+    """The best packing found with at most ``most`` columns; the prices and the bound stay.
+
+    Args:
+        packing: feasible, with any number of columns.
+        most: K, at least 1. shape: of columns made for the purpose; those of ``packing`` are taken as they are.
+    """
+    pool = ColumnPool(problem)
+    numbers = [pool.add(column, problem.loads(column))[0] for column in packing.columns]
+    rates = np.zeros(len(pool))
+    np.add.at(rates, numbers, packing.rates)
+    candidates = [_dropped(pool, rates, most)]
+    if isinstance(problem.oracle, SpreadingOracle) and problem.classes:
+        trials = [(part, levels) for part, levels in itertools.product(TARGETS, LEVELS) if levels <= most]
+        for part, levels in trials[: max(FEWEST_TRIALS, TRIED_TREES // most)]:
+            before = len(pool)
+            schedule = Schedule(levels, most // levels)
+            spread_packing(problem, packing.prices, part * packing.bound, pool, schedule, shape, random)
+            candidates.append(np.arange(before, len(pool)))
+    best, chosen = np.zeros(0), np.zeros(0, np.int64)
+    for columns in candidates:
+        found = best_rates(pool, columns)
+        if found.sum() > best.sum():
+            best, chosen = found, columns
+    used = np.flatnonzero(best)
+    kept = tuple(pool.columns[chosen[t]] for t in used)
+    return Packing(kept, best[used], packing.prices, packing.bound)
+
+
+def frontier(
+    problem: PackingProblem, packing: Packing, most: int, max_depth: int, random: np.random.Generator
+) -> tuple[Tradeoff, ...]:
+    """Packings of 1, 2, 4, … columns up to ``most``, and the packing itself, of which none is beaten in every respect."""
+    found = [_tradeoff(packing)]
+    columns = 1
+    while columns < min(most, len(packing.columns)):
+        for flatness in FLATNESSES:
+            found.append(_tradeoff(fewer(problem, packing, columns, Shape(flatness, max_depth), random)))
+        columns *= 2
+
+    def beaten(one: Tradeoff) -> bool:
+        return any(
+            other != one and other.trees <= one.trees and other.rate >= one.rate and other.depth <= one.depth
+            for other in found
+        )
+
+    return tuple(sorted({one for one in found if not beaten(one)}, key=lambda one: (one.trees, one.rate)))
+
+
+def _tradeoff(packing: Packing) -> Tradeoff:
+    used = np.flatnonzero(packing.rates)
+    depth = max(column_depth(packing.columns[t]) for t in used)
+    return Tradeoff(int(used.size), packing.value, depth)
+
+
+def best_rates(pool: ColumnPool, columns: Ints) -> Floats:
+    """Optimal rates of these columns alone, float64 (K,), bytes/s, scaled to fit exactly."""
+    if columns.size == 0:
+        return np.zeros(0)
+    unit = 1.0 / max(float(pool.relative[t].max()) for t in columns)  # what the poorest column could carry
+    master = PackingMaster(pool.problem.capacity.size)
+    for t in columns:
+        master.add(pool.rows[t], pool.relative[t] * unit)
+    rates = np.zeros(len(pool))
+    rates[columns] = master.solve(float("inf")).rates * unit
+    return rates[columns] / max(pool.congestion(rates), 1e-300)
+
+
+def _dropped(pool: ColumnPool, rates: Floats, most: int) -> Ints:
+    """Column numbers left when the slowest are dropped a few at a time and the rest is optimised again."""
+    columns = np.flatnonzero(rates)
+    kept = rates[columns]
+    while columns.size > most:
+        leave = max(most, int(columns.size - max(1, DROP * (columns.size - most))))
+        columns = np.sort(columns[np.argsort(-kept, kind="stable")[:leave]])
+        kept = best_rates(pool, columns)
+    return columns
