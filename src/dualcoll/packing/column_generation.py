@@ -151,7 +151,7 @@ def _start_spread(best: _Best, random: np.random.Generator) -> Outcome | None:
     # the last level leaves about its share of the target unpacked
     levels = min(MOST_LEVELS, max(1, math.ceil(-math.log2(max(best.meter.stop.gap, 1e-9))) + 2))
     for shape in _tried_shapes(best.shape):
-        if not best.meter.spent:
+        if not len(best.pool) or not best.meter.spent:
             rates = spread_packing(problem, best.prices, best.bound, best.pool, Schedule(levels), shape, random, over)
             best.propose(rates)
     return ended

@@ -36,7 +36,7 @@ class Schedule:
     A level ends early where a tree no longer fits at its rate.
     """
 
-    levels: int
+    levels: int = 10
     trees: int = 16
 
 
@@ -78,7 +78,7 @@ def spread_packing(
         steered *= 1.0 + JITTER * random.random(capacity.size)
         column = oracle.spread(steered[problem.fold], math.exp(STEER), room[problem.fold], PENALTY, shape, random)
         if column is None:
-            break
+            continue  # another root may do
         loads = problem.loads(column)
         used = loads > 0
         fits = min(rate, float(((capacity - load)[used] / loads[used]).min()))
