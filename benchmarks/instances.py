@@ -9,7 +9,7 @@ from dualcoll.testing import degrade
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
 
-__all__ = ["INSTANCES", "Instance"]
+__all__ = ["GROWTH", "INSTANCES", "Instance"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Instance:
     Attributes:
         name: unique. build: the fabric; it is called with True for the small form.
         gap: relative, asked of the solver. seconds: its time limit. reach: the figure to reach, for the table.
+        max_trees, max_depth: limits on the plan.
     """
 
     name: str
@@ -26,6 +27,8 @@ class Instance:
     gap: float = 1e-6
     seconds: float = 120.0
     reach: str = ""
+    max_trees: int | None = None
+    max_depth: int | None = None
 
 
 def _spec(large: str, small: str) -> Callable[[bool], Topology]:
@@ -37,6 +40,7 @@ def _degraded(large: str, small: str, seed: int, *, symmetric: bool = True) -> C
 
 
 _RAIL16 = "dgx-h100:boxes=16,network=rail"
+_RAIL128 = "dgx-h100:boxes=128,network=rail"
 _RAIL2 = "dgx-h100:boxes=2,network=rail"
 
 INSTANCES = (
@@ -58,5 +62,26 @@ INSTANCES = (
     Instance("torus-8x8-degraded", _degraded("torus:8x8", "torus:3x3", 0)),
     Instance("fat-tree-8", _spec("fat-tree:k=8", "fat-tree:k=4")),
     Instance("fat-tree-8-degraded", _degraded("fat-tree:k=8", "fat-tree:k=4", 0)),
-    Instance("h100-x64-degraded", _degraded("dgx-h100:boxes=64", _RAIL2, 0), gap=1e-3),
+    Instance("p5-x16", _spec("p5:boxes=16", "p5:boxes=2"), gap=1e-3),
+    Instance(
+        "h100-x32-dragonfly",
+        _spec("dgx-h100:boxes=32,network=dragonfly", "dgx-h100:boxes=4,network=dragonfly"),
+        gap=1e-3,
+    ),
+    Instance("h100-x128", _spec(_RAIL128, _RAIL2), gap=1e-3, reach="1e-3 in 30 s"),
+    Instance("h100-x128-exact", _spec(_RAIL128, _RAIL2)),
+    Instance("h100-x128-degraded", _degraded(_RAIL128, _RAIL2, 0), gap=1e-3, reach="1e-3 in 30 s"),
+    Instance(
+        "h100-x128-leaf-spine",
+        _spec(_RAIL128.replace("rail", "leaf-spine"), "dgx-h100:boxes=2,network=leaf-spine"),
+        gap=1e-3,
+    ),
+    Instance("fat-tree-16", _spec("fat-tree:k=16", "fat-tree:k=4"), gap=1e-3, reach="1e-3 in 30 s"),
+    Instance("fat-tree-16-degraded", _degraded("fat-tree:k=16", "fat-tree:k=4", 0), gap=1e-3, reach="1e-3 in 30 s"),
+    Instance("h100-x128-degraded-16-trees", _degraded(_RAIL128, _RAIL2, 0), gap=1e-3, reach="gap 0.1", max_trees=16),
+    Instance("h100-x128-depth-16", _spec(_RAIL128, _RAIL2), gap=1e-3, reach="gap 0.05", max_depth=16),
+    Instance("h100-x512", _spec("dgx-h100:boxes=512", _RAIL2), gap=1e-3, reach="bound in 5 s"),
+    Instance("h100-x2048", _spec("dgx-h100:boxes=2048", _RAIL2), gap=0.05, seconds=300, reach="5 % in 300 s"),
 )
+
+GROWTH = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)  # boxes of eight GPUs
