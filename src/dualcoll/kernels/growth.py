@@ -13,6 +13,7 @@ __all__ = ["grow_tree"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+MOST = 1e200  # of a price, so that no sum of prices overflows
 SLACK = 1.03  # a terminal this close to the cheapest is as good: believing it saves pricing the whole queue anew
 
 
@@ -306,6 +307,7 @@ def grow_tree(
             room[c] -= 1
             if room[c] == 0:
                 price[c] *= penalty
+            price[c] = min(price[c], MOST)
             x = head[reverse[arc]]
             if x == v:
                 break
