@@ -92,7 +92,7 @@ def plan(
     cut = least_cut(problem.fabric, len(topology.nodes), participants)
     shape = Shape(FLAT.flatness, UNLIMITED if max_depth is None else max_depth)
     if method == "auto":
-        known = start_from(start, topology, participants, problem) if start is not None else Start()
+        known = start_from(start, topology, participants, forwarding, problem) if start is not None else Start()
         known = Start((*known.prices, cut_prices(problem, cut)), known.columns)
         packing, outcome, calls = column_generation(problem, clock, seed, shape, known)
     else:
