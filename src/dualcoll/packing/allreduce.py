@@ -63,12 +63,20 @@ def allreduce_problem(
 
 
 def _alike(topology: Topology, participants: tuple[int, ...]) -> tuple[NDArray[np.int64], ...]:
-    """Classes of the fabric as if nothing were degraded, and as it is where that leaves few; none with shared capacities."""
+    """Proposals of classes, coarse ones first: by the kinds of the ends, as if nothing were degraded, and as it is.
+
+    None with shared capacities, and none so fine that they are no shortcut.
+    """
     if topology.shared:
         return ()
+    kinds = link_classes(topology, participants, by_capacity=False, rounds=0)
     plain = link_classes(topology, participants, by_capacity=False)
     exact = link_classes(topology, participants, by_capacity=True)
-    return (plain, exact) if plain.max() < exact.max() < MANY_CLASSES else (plain,)
+    proposals = [kinds]
+    for finer in (plain, exact):
+        if proposals[-1].max() < finer.max() < MANY_CLASSES:
+            proposals.append(finer)
+    return tuple(proposals)
 
 
 def _mirrored_rows(topology: Topology, partner: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -38,6 +38,7 @@ __all__ = ["Start", "column_generation"]
 Floats = NDArray[np.float64]
 
 FEW_ROWS = 600  # problems this small are solved on to the optimum, whatever gap is asked: it costs a second at most
+SPARE_LEVELS = 4  # for what the last level leaves, and for trees that did not fit
 MOST_LEVELS = 24  # of a spread packing: 2**-24 is below any gap worth asking for
 WARM_UP = 200  # rounds of prices; more do not pay before the LP has spoken
 AGAIN = 20  # rounds, from prices and with columns that are known to be good
@@ -148,8 +149,7 @@ def _start_spread(best: _Best, random: np.random.Generator) -> Outcome | None:
         ended = best.ended(value)
         return ended is not None
 
-    # the last level leaves about its share of the target unpacked
-    levels = min(MOST_LEVELS, max(1, math.ceil(-math.log2(max(best.meter.stop.gap, 1e-9))) + 2))
+    levels = min(MOST_LEVELS, max(1, math.ceil(-math.log2(max(best.meter.stop.gap, 1e-9))) + SPARE_LEVELS))
     for shape in _tried_shapes(best.shape):
         if not len(best.pool) or not best.meter.spent:
             rates = spread_packing(problem, best.prices, best.bound, best.pool, Schedule(levels), shape, random, over)

@@ -25,8 +25,8 @@ Ints = NDArray[np.int64]
 LEVELS = (4, 5, 3, 2, 1)
 TARGETS = (1.0, 0.96, 0.92, 0.88, 0.84)  # parts of the bound: whole uses of a link rarely add up to all of it
 FLATNESSES = (0.02, 0.3)
-TRIED_TREES = 512  # columns that all trials make together, about
-FEWEST_TRIALS = 3
+TRIED_TREES = 1200  # columns that all trials make together, about
+FEWEST_TRIALS, MOST_TRIALS = 3, 75
 DROP = 0.25  # of the columns that are too many, at a time
 
 
@@ -43,8 +43,8 @@ def fewer(problem: PackingProblem, packing: Packing, most: int, shape: Shape, ra
     np.add.at(rates, numbers, packing.rates)
     candidates = [_dropped(pool, rates, most)]
     if isinstance(problem.oracle, SpreadingOracle) and problem.classes:
-        trials = [(part, levels) for part, levels in itertools.product(TARGETS, LEVELS) if levels <= most]
-        for part, levels in trials[: max(FEWEST_TRIALS, TRIED_TREES // most)]:
+        trials = itertools.cycle([(part, levels) for part in TARGETS for levels in LEVELS if levels <= most])
+        for part, levels in itertools.islice(trials, min(MOST_TRIALS, max(FEWEST_TRIALS, TRIED_TREES // most))):
             before = len(pool)
             schedule = Schedule(levels, most // levels)
             spread_packing(problem, packing.prices, part * packing.bound, pool, schedule, shape, random)

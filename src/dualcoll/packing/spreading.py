@@ -31,9 +31,9 @@ SPAN = 50.0  # logarithms of prices are kept within this of the base prices
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How many levels, and how many trees in each: a level packs half of what is left to the target, an only level all of it.
+    """How many trees: a level packs half of what is left to the target in so many trees, an only level all of it.
 
-    A level ends early where a tree no longer fits at its rate.
+    The rate is also halved where a tree no longer fits. There are never more than ``levels * trees`` of them.
     """
 
     levels: int = 10
@@ -68,10 +68,10 @@ def spread_packing(
     base = (1 - FLAT_SHARE) * prices / problem.worth(prices) + FLAT_SHARE * flat / problem.worth(flat)
     rates: dict[int, float] = {}
     load, packed = np.zeros(capacity.size), 0.0
-    rate, at_this_rate = target / schedule.trees / (1 if schedule.levels == 1 else 2), 0
+    rate = target / schedule.trees / (1 if schedule.levels == 1 else 2)
     for _ in range(schedule.levels * schedule.trees):
-        if at_this_rate == schedule.trees:
-            rate, at_this_rate = rate / 2, 0
+        if schedule.levels > 1 and target - packed < rate * (schedule.trees - 0.5):
+            rate /= 2
         ahead = (load - capacity * (packed / target)) / rate
         room = np.floor(np.minimum((capacity - load) / rate, MUCH_ROOM)).astype(np.int64)
         steered = base * np.exp(np.clip(STEER * ahead, -SPAN, SPAN)) * np.where(room < 1, PENALTY, 1.0)
@@ -82,14 +82,13 @@ def spread_packing(
         loads = problem.loads(column)
         used = loads > 0
         fits = min(rate, float(((capacity - load)[used] / loads[used]).min()))
-        if fits < rate:
-            at_this_rate = schedule.trees  # no room for more at this rate
         if fits >= rate / 2:
             number, _ = pool.add(column, loads)
             rates[number] = rates.get(number, 0.0) + fits
             load += fits * loads
             packed += fits
-            at_this_rate += fits == rate
+        if fits < rate:
+            rate /= 2  # no room for more at this rate
         if over(packed):
             break
     result = np.zeros(len(pool))

@@ -18,13 +18,16 @@ Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 
 
-def link_classes(topology: Topology, participants: tuple[int, ...], *, by_capacity: bool) -> Ints:
+def link_classes(
+    topology: Topology, participants: tuple[int, ...], *, by_capacity: bool, rounds: int | None = None
+) -> Ints:
     """A class number per link, int64 (E,); O((V + E) log V) for each of at most V rounds, a handful in practice.
 
     Args:
         topology: the fabric.
         participants: node indices; they are told apart from other nodes.
         by_capacity: whether links of different capacity differ. False gives the classes of the undegraded fabric.
+        rounds: of refinement at most; 0 tells links apart by their own ends only. None goes on until nothing changes.
     """
     tail = np.array([link.tail for link in topology.links], np.int64)
     head = np.array([link.head for link in topology.links], np.int64)
@@ -42,7 +45,11 @@ def link_classes(topology: Topology, participants: tuple[int, ...], *, by_capaci
         np.int64,
     )
     colour = _numbered(colour)
+    done = 0
     while True:
+        if done == rounds:
+            return _numbered(np.column_stack([colour[tail], colour[head], labels]))
+        done += 1
         seen = np.zeros(colour.size, np.uint64)
         np.add.at(seen, tail, _mixed(labels, colour[head], 1))
         np.add.at(seen, head, _mixed(labels, colour[tail], 2))
