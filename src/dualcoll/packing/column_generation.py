@@ -37,7 +37,7 @@ __all__ = ["Start", "column_generation"]
 
 Floats = NDArray[np.float64]
 
-FEW_ROWS = 600  # problems this small are solved on to the optimum, whatever gap is asked: it costs a second at most
+FEW_ROWS = 300  # problems this small are solved on to the optimum, whatever gap is asked: it costs a second at most
 SPARE_LEVELS = 4  # for what the last level leaves, and for trees that did not fit
 MOST_LEVELS = 24  # of a spread packing: 2**-24 is below any gap worth asking for
 WARM_UP = 200  # rounds of prices; more do not pay before the LP has spoken
