@@ -13,11 +13,11 @@ from dualcoll.collectives.catalogue import canonical_name
 from dualcoll.collectives.groups import participants_of
 from dualcoll.diagnosis.bottleneck import bottlenecks
 from dualcoll.errors import InputError
-from dualcoll.packing.allreduce import allreduce_problem
+from dualcoll.packing.allreduce import MANY_CLASSES, allreduce_problem
 from dualcoll.packing.column_generation import FLAT, Start, column_generation
 from dualcoll.packing.cuts import cut_prices, least_cut
 from dualcoll.packing.few_trees import fewer, frontier
-from dualcoll.packing.finish import claims, plan_trees
+from dualcoll.packing.finish import claims, plan_trees, tidied
 from dualcoll.packing.garg_konemann import epsilon_for, garg_konemann
 from dualcoll.packing.problem import UNLIMITED, Shape
 from dualcoll.packing.warm_start import start_from
@@ -26,6 +26,7 @@ from dualcoll.plans.file import read_document
 from dualcoll.plans.model import Plan
 from dualcoll.progress import Gap, Meter, Outcome, Progress, Stop, relative_gap
 from dualcoll.topology.model import Forwarding, Topology
+from dualcoll.topology.symmetry import link_classes
 from dualcoll.units import parse_size
 
 __all__ = ["METHODS", "check", "plan"]
@@ -56,7 +57,8 @@ def plan(
         topology: the fabric.
         collective: any spelling of ``allreduce``.
         size: bytes of the message, or text such as ``"1GiB"``.
-        stop: when to stop, such as ``Gap(0.01) | Seconds(30)``; the default is the exact optimum.
+        stop: when to stop, such as ``Gap(0.01) | Seconds(30)``; the default is the exact optimum. The seconds are those of
+            the search, without compiling kernels and building the problem.
         ranks: who takes part: ``"0-7,12"``, names, or a list of either; all ranks by default.
         forward: ``"switches"``, or ``"all"`` to let every GPU and host forward for others.
         method: ``"auto"`` (column generation) or ``"garg-konemann"`` (the paper's algorithm; its ε follows from the gap).
@@ -91,6 +93,8 @@ def plan(
     problem = allreduce_problem(topology, participants, forwarding)
     cut = least_cut(problem.fabric, len(topology.nodes), participants)
     shape = Shape(FLAT.flatness, UNLIMITED if max_depth is None else max_depth)
+    problem.try_out()
+    clock.begin()
     if method == "auto":
         known = start_from(start, topology, participants, forwarding, problem) if start is not None else Start()
         known = Start((*known.prices, cut_prices(problem, cut)), known.columns)
@@ -103,6 +107,9 @@ def plan(
         packing = fewer(problem, packing, max_trees, shape, random)
         if relative_gap(packing.value, packing.bound) > clock.stop.gap:
             outcome = Outcome.LIMITED
+    alike = link_classes(topology, participants, by_capacity=True, most=MANY_CLASSES)
+    rows = np.concatenate([alike, alike.max() + 1 + np.arange(len(topology.shared))])
+    packing = tidied(problem, packing, rows)
     trees = plan_trees(problem, packing, participants, message)
     value, bound, prices = claims(problem, packing, trees)
     links = problem.fabric.links

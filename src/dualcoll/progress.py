@@ -102,6 +102,10 @@ class Meter:
         self._start = time.perf_counter()
         self._next = 0.0
 
+    def begin(self) -> None:
+        """Start the clock again: compiling kernels and building a problem are not the search."""
+        self._start = time.perf_counter()
+
     @property
     def seconds(self) -> float:
         """Since the computation began."""

@@ -120,7 +120,7 @@ def format_bandwidth(bytes_per_second: float) -> str:
     """Text such as ``"48.25 GB/s"`` (decimal, six significant digits)."""
     for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         # 1e12 is written as 1000 GB/s up to 10 TB/s, because GB/s is what people compare
-        if bytes_per_second >= (10 * scale if prefix == "T" else scale):
+        if bytes_per_second * (1 + 5e-7) >= (10 * scale if prefix == "T" else scale):  # 999.9999996 MB/s is 1 GB/s
             return f"{bytes_per_second / scale:.6g} {prefix}B/s"
     return f"{bytes_per_second:.6g} B/s"
 

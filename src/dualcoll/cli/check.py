@@ -26,9 +26,11 @@ def check(
 ) -> None:
     """Prove a plan's claims in exact arithmetic, or say which is not supported (exit code 1)."""
     from dualcoll._api import check as prove
-    from dualcoll.errors import CheckFailed
+    from dualcoll.errors import CheckFailed, InputError
     from dualcoll.reporting.tables import proof_record, proof_text
 
+    if str(file) == "-":
+        raise InputError("a plan is not read from standard input", where="FILE", hint="name a file")
     other = None if topology is None else load(topology, gpu, nic, pcie, rates)
     try:
         proof = prove(file, other)

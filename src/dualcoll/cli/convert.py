@@ -24,6 +24,6 @@ def convert(
     """Write any topology that can be read as a native file, every number with its source."""
     from dualcoll.topology.file import write_topology
 
-    writable(target, "OUT")
+    writable(target, "OUT", source)
     write_topology(load(source, gpu, nic, pcie, rates), target)
     say(f"saved {target}")

@@ -74,14 +74,25 @@ def load(spec: str, gpu: str | None, nic: str | None, pcie: str | None, rates: s
     return read_topology(spec, import_options(gpu, nic, pcie, rates))
 
 
-def writable(path: Path | None, flag: str) -> None:
+def writable(path: Path | None, flag: str, *others: object) -> None:
     """Refuse an output that could not be written, before the work begins.
 
+    Args:
+        path: where to write, or None. flag: for messages.
+        others: inputs and other outputs, which it must not be.
+
     Raises:
-        InputError: its folder does not exist, or it is a folder.
+        InputError: its folder does not exist, it is a folder, it is ``-``, or it is one of the others.
     """
     if path is None:
         return
+    if str(path) == "-":
+        raise InputError(
+            "`-` is not a file", where=flag, hint="name a file, or use --json for the result on standard output"
+        )
+    for other in filter(None, others):
+        if Path(str(other)).absolute() == path.absolute():
+            raise InputError(f"{path} is also an input or another output", where=flag, hint="name another file")
     if not path.absolute().parent.is_dir():
         raise InputError(f"folder {path.absolute().parent} does not exist", where=flag)
     if path.is_dir():

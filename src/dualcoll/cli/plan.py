@@ -69,8 +69,8 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Find a plan, prove how good it is, and say what limits it."""
-    writable(output, "--output")
-    writable(html, "--html")
+    writable(output, "--output", topology, previous)
+    writable(html, "--html", topology, previous, output)
     from dualcoll.reporting.tables import plan_record, plan_text
 
     start = None

@@ -28,7 +28,7 @@ def show(
     """Print what a topology holds, with the source of every capacity."""
     from dualcoll.reporting.tables import topology_record, topology_text
 
-    writable(html, "--html")
+    writable(html, "--html", topology)
     fabric = load(topology, gpu, nic, pcie, rates)
     if as_json:
         show_json(topology_record(fabric))

@@ -36,6 +36,12 @@ def _expand(topology: Topology, token: int | str) -> list[int]:
     everyone = topology.ranks
     if isinstance(token, str) and token in topology.index:
         node = topology.index[token]
+        if token.isdigit() and int(token) < len(everyone) and everyone[int(token)] != node:
+            raise InputError(
+                f"{token} is the name of one rank and the number of another, {topology.nodes[everyone[int(token)]].name}",
+                where="ranks",
+                hint="rename the nodes, or give ranks as a range such as 0-1",
+            )
         if node not in everyone:
             raise InputError(
                 f"{token} is a {topology.nodes[node].kind} and no rank",

@@ -16,7 +16,7 @@ from dualcoll.topology.arrays import fabric_arrays, reversal
 from dualcoll.topology.model import Forwarding, Topology
 from dualcoll.topology.symmetry import link_classes
 
-__all__ = ["Columns", "allreduce_problem"]
+__all__ = ["MANY_CLASSES", "Columns", "allreduce_problem"]
 
 MANY_CLASSES = 64  # beyond it, prices by class are no shortcut
 
@@ -70,8 +70,8 @@ def _alike(topology: Topology, participants: tuple[int, ...]) -> tuple[NDArray[n
     if topology.shared:
         return ()
     kinds = link_classes(topology, participants, by_capacity=False, rounds=0)
-    plain = link_classes(topology, participants, by_capacity=False)
-    exact = link_classes(topology, participants, by_capacity=True)
+    plain = link_classes(topology, participants, by_capacity=False, most=MANY_CLASSES)
+    exact = link_classes(topology, participants, by_capacity=True, most=MANY_CLASSES)
     proposals = [kinds]
     for finer in (plain, exact):
         if proposals[-1].max() < finer.max() < MANY_CLASSES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,13 @@ from dualcoll.plans.model import Tree
 from dualcoll.plans.shares import split_bytes
 from dualcoll.topology.arrays import FabricArrays
 
-__all__ = ["claims", "plan_trees"]
+__all__ = ["claims", "plan_trees", "tidied"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+TIDY = 1e-9  # relative; how much of the bound tidy prices may cost
+DUST = 1e-7  # of the prices' worth; a row that is worth less limits nothing
 SAFETY = 1e-12  # relative; far above what rounding does to a sum of loads or to a route's price
 
 
@@ -45,6 +48,27 @@ def plan_trees(problem: PackingProblem, packing: Packing, participants: tuple[in
         )
         for t, share in zip(order.tolist(), shares, strict=True)
     )
+
+
+def tidied(problem: PackingProblem, packing: Packing, row_classes: Ints) -> Packing:
+    """The same packing with prices that are easier to read, where they prove as much: equal on alike rows, and no dust.
+
+    Args:
+        row_classes: int64 (E+S,), a class for every capacity row.
+    """
+    labels = np.zeros(problem.capacity.size, np.int64)
+    labels[problem.fold] = row_classes
+    mean = np.bincount(labels, problem.weight * packing.prices) / np.maximum(np.bincount(labels, problem.weight), 1.0)
+    prices, bound = packing.prices, packing.bound
+    for proposal in (
+        lambda y: mean[labels],
+        lambda y: np.where(y * problem.capacity > DUST * problem.worth(y), y, 0.0),
+    ):
+        proposed = proposal(prices)
+        column, _, proved = problem.price(proposed)
+        if column.cost > 0 and proved <= bound * (1 + TIDY):
+            prices, bound = proposed, proved
+    return replace(packing, prices=prices, bound=bound)
 
 
 def claims(problem: PackingProblem, packing: Packing, trees: tuple[Tree, ...]) -> tuple[float, float, Floats]:

@@ -15,7 +15,7 @@ __all__ = ["PriceLoop"]
 
 Floats = NDArray[np.float64]
 
-CROWDED = 10  # columns per row; more would take memory without end
+CROWDED = 3  # columns per row; more would take memory without end
 
 
 class PriceLoop:
@@ -97,7 +97,7 @@ class PriceLoop:
         for rows, relative in zip(self.pool.rows, self.pool.relative, strict=True):
             master.add(rows, relative * self._total / self._congestion[rows])
         solution = master.solve(float("inf"))
-        if not solution.solved or solution.rates.sum() < 1:
+        if not solution.solved:
             return
         old, self.pool, self.rates = self.pool, ColumnPool(self.problem), []
         for t in np.flatnonzero(solution.rates):

@@ -168,6 +168,14 @@ class PackingProblem:
         np.maximum.at(loads, self.fold, self.fabric.row_loads(column.link_loads))
         return loads
 
+    def try_out(self) -> None:
+        """Ask the oracle once for everything, so that its kernels are compiled before a clock starts."""
+        flat = 1.0 / self.capacity
+        self.price(flat / self.worth(flat))
+        if self.classes and isinstance(self.oracle, SpreadingOracle):
+            room = np.ones(self.fabric.links, np.int64)
+            self.oracle.spread(np.ones(self.fabric.links), 1.0, room, 1.0, Shape(), np.random.default_rng(0))
+
     def worth(self, row_prices: Floats) -> float:
         """``D(y) = Σ C y`` over the unfolded rows."""
         return float(np.dot(self.weight * self.capacity, row_prices))

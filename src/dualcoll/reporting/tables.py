@@ -75,12 +75,14 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
             ("algbw", f"{format_bandwidth(plan.algbw)}, busbw {format_bandwidth(plan.busbw)}"),
             ("time", f"{format_time(times.total)} predicted, of which {format_time(times.fill)} fills the trees"),
         ]
-    proved = "and this plan reaches it" if plan.gap < 1e-9 else f"the plan is within {format_fraction(plan.gap)} of it"
+    who = "a" if bound_only else "this"
+    proved = f"{who} plan reaches it" if plan.gap < 1e-9 else f"{who} plan is within {format_fraction(plan.gap)} of it"
     lines += [
-        ("bound", f"{format_bandwidth(plan.bound)} algbw is the most that end points can reach; {proved}"),
+        ("bound", f"{format_bandwidth(plan.bound)} algbw is the most without computing in the network, and {proved}"),
         (
             "",
-            f"{format_bandwidth(plan.in_network.capacity)} is the most if switches multicast and reduce (NVLS, SHARP)",
+            f"{format_bandwidth(plan.in_network.capacity)} is the most if every node forwards, multicasts and reduces "
+            "(NVLS, SHARP)",
         ),
         ("", f"{format_time(times.latency_bound)} is the least time of any schedule, from link latencies alone"),
         (
@@ -117,7 +119,7 @@ def proof_text(proof: Proof) -> list[tuple[str, str]]:
         ("supported", "every claim holds in exact arithmetic"),
         ("rate", format_bandwidth(float(proof.rate))),
         ("bound", f"{format_bandwidth(float(proof.bound))}, gap {format_fraction(float(proof.gap))}"),
-        ("", f"{format_bandwidth(float(proof.in_network_bound))} if switches multicast and reduce"),
+        ("", f"{format_bandwidth(float(proof.in_network_bound))} if every node forwards, multicasts and reduces"),
     ]
 
 

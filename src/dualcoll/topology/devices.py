@@ -20,12 +20,12 @@ __all__ = [
     "Rate",
     "Rates",
     "Wiring",
-    "assumed_cpu_rate",
     "cpu_rate",
     "fabric_link",
     "gpu_model",
     "local_rate",
     "pcie_rate",
+    "unknown_cpu_rate",
 ]
 
 
@@ -278,21 +278,19 @@ class CpuKind:
 ASSUMED_CPU_RATE = 16.0  # GB/s between processors that the input does not name
 
 
-def cpu_rate(first: CpuKind, second: CpuKind, rates: Rates) -> Rate:
+def cpu_rate(first: CpuKind, second: CpuKind) -> Rate | None:
     """What two processors of one host carry to each other, each way: NCCL's figure, the only one there is.
 
-    Where NCCL does not know the processor either it counts on 5000 GB/s; nominally 16 GB/s are assumed instead.
+    None if the input names neither of them.
     """
     name, figure = min((_cpu_figure(first), _cpu_figure(second)), key=lambda pair: pair[1])
-    if name:
-        return local_rate(figure, f"between {name} processors")
+    return local_rate(figure, f"between {name} processors") if name else None
+
+
+def unknown_cpu_rate(rates: Rates) -> Rate:
+    """What is assumed between processors that the input does not name: nominally 16 GB/s, NCCL counts on 5000 GB/s."""
     if rates is Rates.NCCL:
         return Rate(5000e9, "between unknown processors, 5000 GB/s as NCCL counts: it does not know them either")
-    return assumed_cpu_rate()
-
-
-def assumed_cpu_rate() -> Rate:
-    """What is assumed between processors that the input does not name."""
     text = f"between unknown processors, {ASSUMED_CPU_RATE:g} GB/s assumed (what NCCL counts for AMD EPYC)"
     return Rate(ASSUMED_CPU_RATE * 1e9, text)
 

@@ -19,7 +19,12 @@ Hashes = NDArray[np.uint64]
 
 
 def link_classes(
-    topology: Topology, participants: tuple[int, ...], *, by_capacity: bool, rounds: int | None = None
+    topology: Topology,
+    participants: tuple[int, ...],
+    *,
+    by_capacity: bool,
+    rounds: int | None = None,
+    most: int | None = None,
 ) -> Ints:
     """A class number per link, int64 (E,); O((V + E) log V) for each of at most V rounds, a handful in practice.
 
@@ -27,6 +32,7 @@ def link_classes(
         topology: the fabric.
         participants: node indices; they are told apart from other nodes.
         by_capacity: whether links of different capacity differ. False gives the classes of the undegraded fabric.
+        most: stop once there are more colours than this: on a long chain every node gets one of its own, a round at a time.
         rounds: of refinement at most; 0 tells links apart by their own ends only. None goes on until nothing changes.
     """
     tail = np.array([link.tail for link in topology.links], np.int64)
@@ -54,7 +60,7 @@ def link_classes(
         np.add.at(seen, tail, _mixed(labels, colour[head], 1))
         np.add.at(seen, head, _mixed(labels, colour[tail], 2))
         finer = _numbered(np.column_stack([colour.astype(np.uint64), seen]))
-        if finer.max() == colour.max():
+        if finer.max() == colour.max() or (most is not None and finer.max() > most):
             return _numbered(np.column_stack([colour[tail], colour[head], labels]))
         colour = finer
 

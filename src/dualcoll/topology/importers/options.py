@@ -1,15 +1,30 @@
-"""What the user says beside the file: GPU model, NIC speed, PCIe generation, whose rates."""
+"""What the user says beside the file: GPU model, NIC speed, PCIe generation, rate between CPUs, whose rates.
+
+What the file says wins. A flag that nothing used is refused, because the user believes otherwise.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dualcoll.errors import InputError
-from dualcoll.topology.devices import GpuModel, Rate, Rates, gpu_model, pcie_rate
+from dualcoll.topology.devices import GpuModel, Rate, Rates, gpu_model, pcie_rate, unknown_cpu_rate
 from dualcoll.units import parse_bandwidth
 
-__all__ = ["GPU_HINT", "NIC_HINT", "GpuChoice", "ImportOptions", "NicChoice", "Pcie", "counted"]
+__all__ = [
+    "GPU_HINT",
+    "NIC_HINT",
+    "CpuLinks",
+    "GpuChoice",
+    "ImportOptions",
+    "NicChoice",
+    "Pcie",
+    "counted",
+    "refuse_unknown",
+    "refuse_unused",
+]
 
 GPU_HINT = "--gpu MODEL (such as H100 or MI300X)"
 NIC_HINT = "--nic SPEED (such as 400Gb/s)"
@@ -23,21 +38,75 @@ class ImportOptions:
         gpu: ``MODEL``, or ``MODEL=id,id`` to say which devices are the GPUs.
         nic: ``SPEED``, or ``SPEED=id,id;SPEED=id`` to say which devices are the NICs.
         pcie: generation, and the number of lanes if it is not 16: ``Gen4``, ``5``, ``Gen5 x8``.
+        cpu: bandwidth between two CPU sockets, such as ``40GB/s``.
         rates: whose figures the links get.
+        found: names of those that this machine said, not the user: they may be of no use.
     """
 
     gpu: str | None = None
     nic: str | None = None
     pcie: str | None = None
+    cpu: str | None = None
     rates: Rates = Rates.NOMINAL
+    found: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+def refuse_unused(options: ImportOptions, reasons: Mapping[str, str | None]) -> None:
+    """Refuse a flag of the user that nothing used.
+
+    Args:
+        reasons: by field name, why nothing used it; None if something did.
+
+    Raises:
+        InputError: the first such flag.
+    """
+    for name, reason in reasons.items():
+        text = getattr(options, name)
+        if reason is not None and text is not None and name not in options.found:
+            raise InputError(f"{text[:60]!r} is of no use: {reason}", where=f"--{name}", hint="leave it out")
+
+
+def refuse_unknown(ids: Iterable[str], known: Iterable[str], what: str, where: str) -> None:
+    """Refuse ids that a flag gives but that no device has.
+
+    Args:
+        known: the ids of the devices, in lower case or as the input spells them.
+        what: such as ``GPU has busid``.
+
+    Raises:
+        InputError: naming all of them, and what there is.
+    """
+    listed = list(dict.fromkeys(known))
+    lower = {name.lower() for name in listed}
+    unknown = [name for name in ids if name not in lower]
+    if unknown:
+        more = f" and {len(listed) - 12} more" if len(listed) > 12 else ""
+        there = f"there are {', '.join(name[:60] for name in listed[:12])}{more}" if listed else "there are none"
+        raise InputError(
+            f"no {what} {', '.join(repr(name[:60]) for name in unknown[:12])}", where=where, hint=there
+        )
+
+
+@dataclass(slots=True)
 class GpuChoice:
     """``--gpu``: the model, and the devices that are GPUs (lower case, empty if it does not name them)."""
 
     model: GpuModel
     ids: tuple[str, ...]
+    used: bool = field(default=False, init=False)
+
+    def refuse_ids(self, what: str) -> None:
+        """For an input that says itself which devices are the GPUs.
+
+        Raises:
+            InputError: the flag names devices.
+        """
+        if self.ids:
+            raise InputError(
+                f"{what} says itself which devices are the GPUs, but {', '.join(self.ids)[:60]!r} are named",
+                where="--gpu",
+                hint=f"give --gpu '{self.model.name}'",
+            )
 
     @classmethod
     def of(cls, options: ImportOptions) -> GpuChoice | None:
@@ -55,12 +124,13 @@ class GpuChoice:
             raise error.within("--gpu") from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NicChoice:
     """``--nic``: a speed in bytes/s for every NIC, or for the ones that it names (lower case)."""
 
     default: float | None
     by_id: dict[str, float]
+    used: bool = field(default=False, init=False)
 
     @classmethod
     def of(cls, options: ImportOptions) -> NicChoice | None:
@@ -89,11 +159,57 @@ class NicChoice:
         return cls(default, by_id)
 
     def speed(self, *names: str) -> float | None:
-        """Bytes/s of the NIC that goes by any of these names; None if ``--nic`` names others only."""
-        for name in names:
-            if name.lower() in self.by_id:
-                return self.by_id[name.lower()]
-        return self.default
+        """Bytes/s of the NIC that goes by any of these names; None if ``--nic`` names others only.
+
+        Raises:
+            InputError: the flag has two of the names.
+        """
+        found = [name for name in dict.fromkeys(name.lower() for name in names) if name in self.by_id]
+        if len(found) > 1:
+            raise InputError(f"{found[0][:60]} and {found[1][:60]} are the same NIC", where="--nic")
+        speed = self.by_id[found[0]] if found else self.default
+        self.used = self.used or speed is not None
+        return speed
+
+
+@dataclass(slots=True)
+class CpuLinks:
+    """Gives the links between CPUs that the input does not name their rate.
+
+    Attributes:
+        rate: that of ``--cpu``, else what is assumed.
+        count: how many links got it.
+    """
+
+    rate: Rate
+    is_given: bool
+    count: int = field(default=0, init=False)
+
+    @classmethod
+    def of(cls, options: ImportOptions) -> CpuLinks:
+        """Read ``options.cpu``.
+
+        Raises:
+            InputError: it is no bandwidth.
+        """
+        if options.cpu is None:
+            return cls(unknown_cpu_rate(options.rates), False)
+        try:
+            capacity = parse_bandwidth(options.cpu)
+        except InputError as error:
+            raise error.within("--cpu") from None
+        return cls(Rate(capacity, f"between CPU sockets, {capacity / 1e9:g} GB/s; from --cpu"), True)
+
+    def link(self) -> Rate:
+        """The rate of one more link."""
+        self.count += 1
+        return self.rate
+
+    def notes(self) -> list[str]:
+        """The assumption in words, if one was made."""
+        if self.is_given or not self.count:
+            return []
+        return [f"the input does not say what its CPUs are: {self.rate.source}; give --cpu RATE if it is another"]
 
 
 def _named(text: str, flag: str) -> tuple[str, tuple[str, ...]]:
@@ -113,12 +229,12 @@ class Pcie:
 
     Attributes:
         options: where ``--pcie`` and the rates come from.
-        model: the GPU model, if known: its generation is the second choice.
+        gpu: the GPU model, if known: its generation is the second choice.
         assumed, from_flag: how many links got an assumed generation, or that of ``--pcie``.
     """
 
     options: ImportOptions
-    model: GpuModel | None
+    gpu: GpuChoice | None
     assumed: int = field(default=0, init=False)
     from_flag: int = field(default=0, init=False)
 
@@ -150,22 +266,22 @@ class Pcie:
             self.from_flag += 1
             return pcie_rate(flag[0], width or flag[1], self.options.rates, "from --pcie")
         self.assumed += 1
-        generation = self.model.pcie if self.model else 3
+        if self.gpu:
+            self.gpu.used = True
+        generation = self.gpu.model.pcie if self.gpu else 3
         return pcie_rate(generation, width or 16, self.options.rates, f"generation assumed: {self._reason()}")
 
     def notes(self) -> list[str]:
-        """The assumption in words, if any was made, or that the flag was of no use."""
-        if self.given() is not None and not self.from_flag:
-            return ["--pcie is used only for links whose speed the file does not say, and there are none"]
+        """The assumption in words, if any was made."""
         if not self.assumed:
             return []
-        generation = self.model.pcie if self.model else 3
+        generation = self.gpu.model.pcie if self.gpu else 3
         links = counted(self.assumed, "PCIe link")
         text = f"PCIe Gen{generation} is assumed for {links} ({self._reason()}); give --pcie if it is another"
         return [text]
 
     def _reason(self) -> str:
-        return f"that of {self.model.name}" if self.model else "what NCCL assumes"
+        return f"that of {self.gpu.model.name}" if self.gpu else "what NCCL assumes"
 
 
 def counted(count: float, noun: str) -> str:

@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from dualcoll.topology.devices import assumed_cpu_rate
 from dualcoll.topology.draft import BOX_LATENCY, Draft
-from dualcoll.topology.importers.options import Pcie
+from dualcoll.topology.importers.options import CpuLinks, Pcie
 from dualcoll.topology.model import Kind
 
 __all__ = ["Device", "add_pci_tree"]
@@ -57,7 +56,7 @@ class _Groups:
 
 
 def add_pci_tree(
-    draft: Draft, devices: Sequence[Device], shown: Callable[[int, int], str], pcie: Pcie, box: str
+    draft: Draft, devices: Sequence[Device], shown: Callable[[int, int], str], pcie: Pcie, sockets: CpuLinks, box: str
 ) -> list[str]:
     """Attach the devices to CPUs through PCIe switches; notes on contradictions and assumptions.
 
@@ -80,10 +79,11 @@ def add_pci_tree(
     if lost:
         names = ", ".join(devices[i].name for i in lost[:16])
         notes.append(f"neither PCIe class nor affinity is shown for {names}: put on the first NUMA node")
-    if len(nested[2].members()) > 1:
-        notes.append(f"the input does not say what its CPUs are: {assumed_cpu_rate().source}")
-    _attach(draft, devices, nested, pcie, box)
-    return notes
+    cpus = _attach(draft, devices, nested, pcie, box)
+    for first, second in combinations(cpus, 2):
+        rate = sockets.link()
+        draft.cable(first, second, rate.capacity, BOX_LATENCY, rate.source)
+    return notes + sockets.notes() + pcie.notes()
 
 
 def _level(i: int, j: int, devices: Sequence[Device], shown: Callable[[int, int], str]) -> int | None:
@@ -95,8 +95,8 @@ def _level(i: int, j: int, devices: Sequence[Device], shown: Callable[[int, int]
     return level
 
 
-def _attach(draft: Draft, devices: Sequence[Device], nested: Sequence[_Groups], pcie: Pcie, box: str) -> None:
-    """The nodes and links of the nested groups."""
+def _attach(draft: Draft, devices: Sequence[Device], nested: Sequence[_Groups], pcie: Pcie, box: str) -> list[int]:
+    """The nodes and PCIe links of the nested groups; the CPUs."""
     cpus = []
     switches = 0
     parent: dict[int, int] = {}  # of each device so far
@@ -114,9 +114,7 @@ def _attach(draft: Draft, devices: Sequence[Device], nested: Sequence[_Groups], 
                 parent.update(dict.fromkeys(members, switch))
     for i, device in enumerate(devices):
         _cable(draft, device.node, parent[i], pcie)
-    rate = assumed_cpu_rate()
-    for first, second in combinations(cpus, 2):
-        draft.cable(first, second, rate.capacity, BOX_LATENCY, rate.source)
+    return cpus
 
 
 def _cable(draft: Draft, tail: int, head: int, pcie: Pcie) -> None:
