@@ -13,9 +13,13 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 
 def options(
-    gpu: str | None = None, nic: str | None = None, pcie: str | None = None, rates: Rates = Rates.NOMINAL
+    gpu: str | None = None,
+    nic: str | None = None,
+    pcie: str | None = None,
+    rates: Rates = Rates.NOMINAL,
+    cpu: str | None = None,
 ) -> ImportOptions:
-    return ImportOptions(gpu, nic, pcie, rates)
+    return ImportOptions(gpu=gpu, nic=nic, pcie=pcie, cpu=cpu, rates=rates)
 
 
 def fixture(name: str) -> bytes:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dualcoll.cli.options import Gpu, Json, Nic, Pcie, RatesName, load
+from dualcoll.cli.options import Cpu, Gpu, Json, Nic, Pcie, RatesName, load
 from dualcoll.cli.output import show_json, show_lines
 
 __all__ = ["check"]
@@ -21,6 +21,7 @@ def check(
     gpu: Gpu = None,
     nic: Nic = None,
     pcie: Pcie = None,
+    cpu: Cpu = None,
     rates: RatesName = "nominal",
     as_json: Json = False,
 ) -> None:
@@ -31,7 +32,7 @@ def check(
 
     if str(file) == "-":
         raise InputError("a plan is not read from standard input", where="FILE", hint="name a file")
-    other = None if topology is None else load(topology, gpu, nic, pcie, rates)
+    other = None if topology is None else load(topology, gpu, nic, pcie, cpu, rates)
     try:
         proof = prove(file, other)
     except CheckFailed as failed:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dualcoll.topology.model import Topology
 
 __all__ = [
+    "Cpu",
     "Gpu",
     "Html",
     "Json",
@@ -45,6 +46,10 @@ Nic = Annotated[
 Pcie = Annotated[
     str | None, typer.Option("--pcie", metavar="GEN", help="PCIe generation, where the file does not say: gen5, gen4x8")
 ]
+Cpu = Annotated[
+    str | None,
+    typer.Option("--cpu", metavar="RATE", help="Rate between CPU sockets, where the file does not say: 40GB/s"),
+]
 RatesName = Annotated[
     str, typer.Option("--rates", metavar="KIND", help="nominal link rates, or nccl for NCCL's effective ones.")
 ]
@@ -53,7 +58,7 @@ Out = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Draw it as one self-contained page.")]
 
 
-def import_options(gpu: str | None, nic: str | None, pcie: str | None, rates: str) -> ImportOptions:
+def import_options(gpu: str | None, nic: str | None, pcie: str | None, cpu: str | None, rates: str) -> ImportOptions:
     """What the user says where a file does not.
 
     Raises:
@@ -64,14 +69,14 @@ def import_options(gpu: str | None, nic: str | None, pcie: str | None, rates: st
 
     if rates not in tuple(Rates):
         raise InputError(f"{rates!r} is not known", where="--rates", hint=f"use one of {', '.join(Rates)}")
-    return ImportOptions(gpu=gpu, nic=nic, pcie=pcie, rates=Rates(rates))
+    return ImportOptions(gpu=gpu, nic=nic, pcie=pcie, cpu=cpu, rates=Rates(rates))
 
 
-def load(spec: str, gpu: str | None, nic: str | None, pcie: str | None, rates: str) -> Topology:
+def load(spec: str, gpu: str | None, nic: str | None, pcie: str | None, cpu: str | None, rates: str) -> Topology:
     """The topology that the arguments describe."""
     from dualcoll.topology.file import read_topology
 
-    return read_topology(spec, import_options(gpu, nic, pcie, rates))
+    return read_topology(spec, import_options(gpu, nic, pcie, cpu, rates))
 
 
 def writable(path: Path | None, flag: str, *others: object) -> None:

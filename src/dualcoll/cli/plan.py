@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualcoll.cli.options import Gpu, Html, Json, Nic, Out, Pcie, RatesName, TopologySpec, load, writable
+from dualcoll.cli.options import Cpu, Gpu, Html, Json, Nic, Out, Pcie, RatesName, TopologySpec, load, writable
 from dualcoll.cli.output import progress_line, say, show_json, show_lines
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def plan(
     gpu: Gpu = None,
     nic: Nic = None,
     pcie: Pcie = None,
+    cpu: Cpu = None,
     rates: RatesName = "nominal",
     as_json: Json = False,
 ) -> None:
@@ -80,7 +81,7 @@ def plan(
         start = read_plan(previous)
     wishes = {"max_trees": max_trees, "max_depth": max_depth, "start": start, "pareto": pareto}
     asked = {"size": size, "ranks": ranks, "forward": forward, "method": method, "seed": seed, **wishes}
-    made = _solve(topology, collective, gap, seconds, (gpu, nic, pcie, rates), asked)
+    made = _solve(topology, collective, gap, seconds, (gpu, nic, pcie, cpu, rates), asked)
     if output is not None:
         from dualcoll.plans.file import write_plan
 
@@ -110,6 +111,7 @@ def bound(
     gpu: Gpu = None,
     nic: Nic = None,
     pcie: Pcie = None,
+    cpu: Cpu = None,
     rates: RatesName = "nominal",
     as_json: Json = False,
 ) -> None:
@@ -117,7 +119,7 @@ def bound(
     from dualcoll.reporting.tables import plan_record, plan_text
 
     asked = {"size": size, "ranks": ranks, "forward": forward, "method": method, "seed": seed}
-    made = _solve(topology, collective, gap, seconds, (gpu, nic, pcie, rates), asked)
+    made = _solve(topology, collective, gap, seconds, (gpu, nic, pcie, cpu, rates), asked)
     if as_json:
         show_json(plan_record(made))
     else:
@@ -129,7 +131,7 @@ def _solve(
     collective: str,
     gap: str,
     seconds: float,
-    imports: tuple[str | None, str | None, str | None, str],
+    imports: tuple[str | None, str | None, str | None, str | None, str],
     asked: dict[str, Any],
 ) -> Plan:
     from dualcoll._api import plan as make_plan

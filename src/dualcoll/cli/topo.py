@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from dualcoll.cli.options import Gpu, Html, Json, Nic, Pcie, RatesName, TopologySpec, import_options, load, writable
+from dualcoll.cli.options import (
+    Cpu,
+    Gpu,
+    Html,
+    Json,
+    Nic,
+    Pcie,
+    RatesName,
+    TopologySpec,
+    import_options,
+    load,
+    writable,
+)
 from dualcoll.cli.output import say, show_json, show_lines
 
 __all__ = ["topo"]
@@ -21,6 +33,7 @@ def show(
     gpu: Gpu = None,
     nic: Nic = None,
     pcie: Pcie = None,
+    cpu: Cpu = None,
     rates: RatesName = "nominal",
     html: Html = None,
     as_json: Json = False,
@@ -29,7 +42,7 @@ def show(
     from dualcoll.reporting.tables import topology_record, topology_text
 
     writable(html, "--html", topology)
-    fabric = load(topology, gpu, nic, pcie, rates)
+    fabric = load(topology, gpu, nic, pcie, cpu, rates)
     if as_json:
         show_json(topology_record(fabric))
     else:
@@ -76,6 +89,7 @@ def detect(
     gpu: Gpu = None,
     nic: Nic = None,
     pcie: Pcie = None,
+    cpu: Cpu = None,
     rates: RatesName = "nominal",
     as_json: Json = False,
 ) -> None:
@@ -85,7 +99,7 @@ def detect(
     from dualcoll.topology.importers.detect import detect as detect_here
 
     writable(output, "--output")
-    fabric = detect_here(import_options(gpu, nic, pcie, rates))
+    fabric = detect_here(import_options(gpu, nic, pcie, cpu, rates))
     if as_json:
         show_json(topology_record(fabric))
     else:

@@ -33,6 +33,7 @@ class BoxForm(Form):
     gpu: Text | None = None
     nic: Text | None = None
     pcie: Text | None = None
+    cpu: Text | None = None
     rates: Annotated[Rates, one_of(Rates)] = Rates.NOMINAL
     rails: tuple[Whole, ...] | None = None
 
@@ -103,9 +104,9 @@ def _box(entry: BoxForm, position: int, place: Place, read_box: ReadBox) -> Box:
         raise InputError("it needs either use (a box of the catalogue) or file", where=where)
     try:
         if entry.file is not None:
-            options = ImportOptions(gpu=entry.gpu, nic=entry.nic, pcie=entry.pcie, rates=entry.rates)
+            options = ImportOptions(gpu=entry.gpu, nic=entry.nic, pcie=entry.pcie, cpu=entry.cpu, rates=entry.rates)
             return Box("", read_box(entry.file, options), entry.rails, f"network port of {entry.file}")
-        for key in ("gpu", "pcie"):
+        for key in ("gpu", "pcie", "cpu"):
             if getattr(entry, key) is not None:
                 raise InputError(f"{key} is for a file, not for a box of the catalogue")
         given = {"nic": entry.nic, "rates": None if entry.rates is Rates.NOMINAL else entry.rates}

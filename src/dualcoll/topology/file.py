@@ -17,7 +17,7 @@ from dualcoll.files import atomic_write, read_bytes, read_stream
 from dualcoll.topology import cluster, native
 from dualcoll.topology.catalog import catalog, entries
 from dualcoll.topology.devices import Rates
-from dualcoll.topology.importers import ImportOptions, import_topology
+from dualcoll.topology.importers import ImportOptions, import_topology, sniff
 from dualcoll.topology.model import Topology
 from dualcoll.topology.native import topology_from_dict, topology_to_dict
 from dualcoll.topology.source_text import SourceText
@@ -40,10 +40,12 @@ def read_topology(source: str | Path, options: ImportOptions | None = None) -> T
     """
     options = options or ImportOptions()
     text = str(source)
+    if not text.strip():
+        raise InputError("no topology was given", hint="name a file, - for standard input, or a name of the catalogue")
     if text == "-":
         where = "standard input"
         return _parse(read_stream(sys.stdin.buffer, where), where, options, Path())
-    named = next((entry for entry in entries() if entry.name == text.partition(":")[0].strip()), None)
+    named = next((entry for entry in entries() if entry.name == text.partition(":")[0].strip().lower()), None)
     path = Path(text)
     try:
         found = path.is_file() or (path.exists() and named is None)
@@ -54,7 +56,7 @@ def read_topology(source: str | Path, options: ImportOptions | None = None) -> T
     if named is not None:
         if options != ImportOptions(rates=options.rates):
             raise InputError(
-                "GPU, NIC and PCIe from outside are for imported files",
+                "GPU, NIC, PCIe and CPU from outside are for imported files",
                 where=text,
                 hint="options of a catalogue name go behind its colon, such as dgx-h100:nic=25GB/s",
             )
@@ -75,12 +77,15 @@ def _advice(text: str) -> str:
 
 def _parse(data: bytes, where: str, options: ImportOptions, folder: Path) -> Topology:
     if not _NATIVE.search(data):
-        if Path(where).suffix.lower() in _SUFFIXES:
+        should_be_native = Path(where).suffix.lower() in _SUFFIXES
+        if not _is_utf8(data) and (should_be_native or sniff(data) is None):
+            raise InputError("it is not UTF-8 text", where=where, hint="save it as UTF-8")
+        if should_be_native:
             raise InputError("it has no format", where=where, hint=f"begin a topology with `format: {native.FORMAT}`")
         return import_topology(data, where, options)
     if options != ImportOptions():
         raise InputError(
-            "GPU, NIC, PCIe and rates from outside are for imported files; this one is native", where=where
+            "GPU, NIC, PCIe, CPU and rates from outside are for imported files; this one is native", where=where
         )
     text = SourceText.parse(data, where)
     found = text.data.get("format") if isinstance(text.data, dict) else None
@@ -91,6 +96,14 @@ def _parse(data: bytes, where: str, options: ImportOptions, folder: Path) -> Top
     hint = f"a fabric has {native.FORMAT} or {cluster.FORMAT}"
     problem = "the format is missing" if found is None else f"{str(found)[:60]!r} is no format of a fabric"
     raise InputError(problem, where=text.place(("format",)), hint=hint)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in data  # which UTF-16 is full of
 
 
 def _parse_box(folder: Path, name: str, options: ImportOptions) -> Topology:

@@ -113,9 +113,10 @@ def _whole(value: object) -> int:
 
 
 def _ratio(value: object) -> float:
-    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", str(value)):
+    text = str(value)
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?", text):
         raise InputError(f"{_shown(value)} is not a positive number", hint='use a number such as "2" or "1.5"')
-    return float(str(value))
+    return float(text)
 
 
 def _time(value: object) -> float:

@@ -21,7 +21,7 @@ _ENTRIES = {entry.name: entry for entry in (*BOXES, *SHAPES)}
 
 
 def catalog(spec: str, **options: object) -> Topology:
-    """The fabric of that name: ``catalog("dgx-h100", boxes=4)`` or ``catalog("dgx-h100:boxes=4")``.
+    """The fabric of that name, in any case: ``catalog("dgx-h100", boxes=4)`` or ``catalog("dgx-h100:boxes=4")``.
 
     Bandwidths and times are given with their units, ``bandwidth="25GB/s"``.
 
@@ -29,7 +29,7 @@ def catalog(spec: str, **options: object) -> Topology:
         InputError: an unknown name or option, a value out of range, or a fabric too big to handle.
     """
     name, _, rest = spec.partition(":")
-    entry = _ENTRIES.get(name.strip())
+    entry = _ENTRIES.get(name.strip().lower())
     if entry is None:
         close = get_close_matches(name[:60].strip().lower(), _ENTRIES, n=2)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
@@ -54,7 +54,7 @@ def box(spec: str, **options: object) -> Box:
         InputError: a name that is no box, an option about the network, or as :func:`catalog`.
     """
     name, _, rest = spec.partition(":")
-    entry = next((entry for entry in BOXES if entry.name == name.strip()), None)
+    entry = next((entry for entry in BOXES if entry.name == name.strip().lower()), None)
     if entry is None:
         names = ", ".join(entry.name for entry in BOXES)
         raise InputError(f"the catalogue has no box {name[:60]!r}", hint=f"its boxes are {names}")

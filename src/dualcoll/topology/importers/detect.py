@@ -79,12 +79,12 @@ def _completed(matrix: bytes, options: ImportOptions, infiniband: Path) -> Impor
                 where=" ".join(command),
                 hint="give --gpu MODEL",
             )
-        options = replace(options, gpu=_known(names.pop()))
+        options = replace(options, gpu=_known(names.pop()), found=options.found | {"gpu"})
     if options.nic is None:
         speeds = _nic_speeds(infiniband)
         present = set(re.findall(r"[\w.:-]+", decode_text(matrix)))
         known = [f"{speed}={name}" for name, speed in sorted(speeds.items()) if name in present]
-        options = replace(options, nic=";".join(known) or None)
+        options = replace(options, nic=";".join(known) or None, found=options.found | {"nic"})
     return options
 
 

@@ -49,14 +49,14 @@ class _Wiring:
         """The link type of a GPU; ``sm`` says nothing about AMD's, there it is the number of compute units."""
         arch = placed.gpu.arch
         if not arch or (link.tag == "xgmi" and arch.startswith("sm")):
-            if self.choice is None:
+            if self.choice is None or (self.choice.ids and placed.busid not in self.choice.ids):
                 lacks = "gcn" if link.tag == "xgmi" else "sm"
                 raise InputError(
                     f"<gpu> has no {lacks}, so what its {link.tag} links carry is not known",
                     where=self.system.place(placed.gpu.line),
                     hint=f"give {GPU_HINT}",
                 )
-            self.used_choice = True
+            self.used_choice = self.choice.used = True
             return self.choice.model.link
         return fabric_link(arch)
 

@@ -48,6 +48,7 @@ class LinkSpeeds:
     misread: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     idle: list[str] = field(default_factory=list)
+    no_width: int = 0
 
     def rate(self, pci: Pci, gpu: str) -> Rate:
         """The rate of the link above a PCI entry; ``gpu`` is the name of the GPU that it is, else empty."""
@@ -62,7 +63,9 @@ class LinkSpeeds:
             self.idle.append(gpu)
             if self.pcie.given() is not None:
                 generation = None
-        return self.pcie.rate(generation, pci.width)
+        if pci.width == 0 and (generation is not None or self.pcie.given() is None):
+            self.no_width += 1
+        return self.pcie.rate(generation, pci.width or None)
 
     def notes(self) -> list[str]:
         """In words: speeds that NCCL misreads, that nobody can read, that an idle GPU shows, and that were assumed."""
@@ -76,6 +79,8 @@ class LinkSpeeds:
             )
         for text, count in self.unknown.items():
             notes.append(f"link_speed {text!r} ({counted(count, 'link')}) is no PCIe rate and is taken as unknown")
+        if self.no_width:
+            notes.append(f"link_width '0' ({counted(self.no_width, 'link')}) says nothing: x16 is taken, as NCCL does")
         if self.idle:
             what = "replaced by --pcie" if self.pcie.given() is not None else "kept; give --pcie to replace it"
             notes.append(

@@ -63,7 +63,7 @@ class Nic:
 
 @dataclass(slots=True)
 class Pci:
-    """A PCI entry: bridge or device. ``width`` None if not said."""
+    """A PCI entry: bridge or device. ``width`` in lanes as written, None if not said."""
 
     busid: str
     kind: str
@@ -180,7 +180,7 @@ def _pci(element: Element, where: str) -> Pci:
     if not busid:
         raise InputError("a <pci> has no busid", where=f"{where}:{element.line}")
     width = _number(element, "link_width", where, 0, most=32) if element.get("link_width") else None
-    pci = Pci(busid, element.get("class").lower(), element.get("link_speed"), width or None, element.line)
+    pci = Pci(busid, element.get("class").lower(), element.get("link_speed"), width, element.line)
     pci.gpus = [_gpu(child, where) for child in element.all("gpu")]
     if len(pci.gpus) > MAX_SHARERS:
         raise InputError(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from dualcoll.errors import InputError
 from dualcoll.topology.importers.nccl_records import Gpu, Nic, Pci, System
-from dualcoll.topology.importers.options import GPU_HINT, NIC_HINT, GpuChoice, NicChoice, counted
+from dualcoll.topology.importers.options import GPU_HINT, NIC_HINT, GpuChoice, NicChoice, counted, refuse_unknown
 
 __all__ = ["assign_roles"]
 
@@ -30,12 +30,17 @@ def assign_roles(system: System, gpu: GpuChoice | None, nic: NicChoice | None) -
     """
     pcis = [pci for _, pci in system.pcis()]
     if any(pci.gpus for pci in pcis):
+        if gpu:
+            refuse_unknown(gpu.ids, [pci.busid for pci in pcis if pci.gpus], "GPU has busid", "--gpu")
         return False, _complete(pcis, nic)
-    gpus = _named(system, pcis, gpu.ids, "--gpu") if gpu and gpu.ids else _of_class(pcis, GPU_CLASSES)
+    gpus = _named(pcis, gpu.ids, "--gpu") if gpu and gpu.ids else _of_class(pcis, GPU_CLASSES)
+    nics = _of_class(pcis, NIC_CLASSES)
     if nic and nic.by_id:
-        nics = _named(system, pcis, nic.by_id, "--nic")
-    else:
-        nics = [pci for pci in _of_class(pcis, NIC_CLASSES) if not pci.nics]
+        named = _named(pcis, nic.by_id, "--nic")
+        nics = (
+            named if nic.default is None else [*nics, *(pci for pci in named if not pci.kind.startswith(NIC_CLASSES))]
+        )
+    nics = [pci for pci in nics if not pci.nics]
     if not gpus:
         raise InputError(
             f"no PCI device has the class of a GPU, so which are the GPUs is not said ({_listed(pcis)})",
@@ -97,13 +102,8 @@ def _of_class(pcis: Iterable[Pci], classes: tuple[str, ...]) -> list[Pci]:
     return [pci for pci in pcis if pci.kind.startswith(classes)]
 
 
-def _named(system: System, pcis: list[Pci], ids: Iterable[str], flag: str) -> list[Pci]:
-    by_bus = {pci.busid: pci for pci in pcis}
-    for busid in ids:
-        if busid not in by_bus:
-            raise InputError(
-                f"no PCI device has busid {busid[:60]!r}", where=f"{system.where}: {flag}", hint=_listed(pcis)
-            )
+def _named(pcis: list[Pci], ids: Iterable[str], flag: str) -> list[Pci]:
+    refuse_unknown(ids, [pci.busid for pci in pcis], "PCI device has busid", flag)
     named = set(ids)
     return [pci for pci in pcis if pci.busid in named]
 

@@ -18,7 +18,17 @@ from dualcoll.topology.importers.nccl_links import Placed, wire_gpu_links
 from dualcoll.topology.importers.nccl_pci import LinkSpeeds
 from dualcoll.topology.importers.nccl_records import Cpu, Gpu, Net, Nic, Pci, System, read_system
 from dualcoll.topology.importers.nccl_roles import assign_roles
-from dualcoll.topology.importers.options import NIC_HINT, GpuChoice, ImportOptions, NicChoice, Pcie, counted
+from dualcoll.topology.importers.options import (
+    NIC_HINT,
+    CpuLinks,
+    GpuChoice,
+    ImportOptions,
+    NicChoice,
+    Pcie,
+    counted,
+    refuse_unknown,
+    refuse_unused,
+)
 from dualcoll.topology.importers.wiring import wire_by_model
 from dualcoll.topology.importers.xml_tree import parse_xml
 from dualcoll.topology.model import Kind, Link, SharedCapacity, Topology
@@ -45,14 +55,16 @@ class _Reader:
     def __init__(self, system: System, options: ImportOptions) -> None:
         self.system, self.options = system, options
         self.gpu, self.nic = GpuChoice.of(options), NicChoice.of(options)
-        self.speeds = LinkSpeeds(Pcie(options, self.gpu.model if self.gpu else None))
+        self.speeds, self.sockets = LinkSpeeds(Pcie(options, self.gpu)), CpuLinks.of(options)
         self.draft = Draft()
         self.gpus: dict[int, Placed] = {}  # by id() of the record
         self.entries: dict[tuple[int, str], int] = {}  # nodes of PCI entries by host and bus id
         self.names: Counter[str] = Counter()
         self.nics = 0
         self.notes: list[str] = []
-        self.odd_ports: list[str] = []
+        self.nic_ids: list[str] = []  # what --nic may call them
+        self.said_ports = 0
+        self.odd_ports: dict[bool, list[str]] = {True: [], False: []}  # by whether --nic replaces the speed
         self.default_ports: list[str] = []
         self.crowded: list[str] = []
 
@@ -73,6 +85,7 @@ class _Reader:
         self._mesh_cpus(cpus)
         self._wire_gpus(skeleton)
         self._note_ports()
+        self._refuse_flags()
         notes = self.notes + self.speeds.notes()
         return self.draft.topology(PurePath(self.system.where).name, tuple(dict.fromkeys(notes)))
 
@@ -158,6 +171,7 @@ class _Reader:
         label = "+".join(names) if 0 < len(names) <= 4 else f"nic{self.nics}"
         name = self._name(cpu.host, label)
         self.nics += 1
+        self.nic_ids += [text for text in (*names, name, busid) if text]
         if nic.nets:
             ports = tuple(self._port(net, name, busid) for net in nic.nets)
         else:
@@ -173,6 +187,9 @@ class _Reader:
 
     def _port(self, net: Net, nic_name: str, busid: str) -> float:
         """Bytes/s of a port."""
+        if net.speed is not None and 0 < net.speed <= FASTEST_PORT:
+            self.said_ports += 1
+            return net.speed * MBPS
         given = self.nic.speed(net.name, nic_name, busid) if self.nic else None
         if net.speed is None:
             if given is None:
@@ -181,21 +198,20 @@ class _Reader:
                 )
             return given
         if net.speed > FASTEST_PORT:
-            self.odd_ports.append(f"{net.name[:60]} {format_bandwidth(net.speed * MBPS)}")
+            self.odd_ports[given is not None].append(f"{net.name[:60]} {format_bandwidth(net.speed * MBPS)}")
             return net.speed * MBPS if given is None else given
-        if net.speed <= 0:
-            if given is None:
-                self.default_ports.append(net.name[:60])
-            return DEFAULT_SPEED * MBPS if given is None else given
-        return net.speed * MBPS
+        if given is None:
+            self.default_ports.append(net.name[:60])
+        return DEFAULT_SPEED * MBPS if given is None else given
 
     def _note_ports(self) -> None:
-        if self.odd_ports:
-            kept = "replaced by --nic" if self.nic else "kept as written; --nic SPEED replaces it"
-            self.notes.append(
-                f"net speed implausible, such as {self.odd_ports[0]}, on {counted(len(self.odd_ports), 'port')}: {kept}"
-            )
-        elif self.nic and any(nic.nets for nic in self._nics()):
+        for is_replaced, ports in self.odd_ports.items():
+            if ports:
+                kept = "replaced by --nic" if is_replaced else "kept as written; --nic SPEED replaces it"
+                self.notes.append(
+                    f"net speed implausible, such as {ports[0]}, on {counted(len(ports), 'port')}: {kept}"
+                )
+        if self.nic and self.said_ports:
             self.notes.append("--nic is used only for ports whose speed the file does not say")
         if self.default_ports:
             self.notes.append(
@@ -205,10 +221,28 @@ class _Reader:
             more = f" and {len(self.crowded) - 1} more" if len(self.crowded) > 1 else ""
             self.notes.append(f"the ports of a NIC together exceed its PCIe link: {self.crowded[0]}{more}")
 
-    def _nics(self) -> list[Nic]:
-        return [nic for cpu in self.system.cpus for nic in cpu.nics] + [
-            nic for _, pci in self.system.pcis() for nic in pci.nics
-        ]
+    def _refuse_flags(self) -> None:
+        """Refuse flags that nothing in the file used, with what the file says instead."""
+        if self.nic:
+            refuse_unknown(self.nic.by_id, self.nic_ids, "NIC is called", "--nic")
+        count = len(self.gpus)
+        archs = sorted({placed.gpu.arch for placed in self.gpus.values() if placed.gpu.arch})
+        gpu = f"the file says itself what its {counted(count, 'GPU')} {'is' if count == 1 else 'are'} ({', '.join(archs)[:60]})"
+        if not archs:
+            gpu = "the file has no GPU links and says the speed of every PCIe link itself"
+        nic = f"the file says the speed of its {counted(self.said_ports, 'network port')} itself"
+        meets = len(self.system.cpus) > self.system.hosts
+        refuse_unused(
+            self.options,
+            {
+                "gpu": None if self.gpu and self.gpu.used else gpu,
+                "nic": None if self.nic and self.nic.used else nic if self.said_ports else "the file has no NIC",
+                "pcie": None if self.speeds.pcie.from_flag else "the file says the speed of every PCIe link itself",
+                "cpu": None
+                if self.sockets.count
+                else f"the file {'says itself what its CPUs are' if meets else 'has no two CPUs in one host'}",
+            },
+        )
 
     def _link_peers(self) -> None:
         """Direct links between PCIe switches, one way each as listed."""
@@ -223,15 +257,10 @@ class _Reader:
 
     def _mesh_cpus(self, nodes: list[int]) -> None:
         """All CPUs of a host reach each other."""
-        unknown = False
         for (first, a), (second, b) in combinations(zip(self.system.cpus, nodes, strict=True), 2):
             if first.host == second.host:
-                rate = cpu_rate(first.kind, second.kind, self.options.rates)
-                unknown = unknown or "unknown" in rate.source
-                self._cable(a, b, rate)
-        if unknown:
-            rate = cpu_rate(self.system.cpus[0].kind, self.system.cpus[0].kind, self.options.rates)
-            self.notes.append(f"the file does not say what its CPUs are: {rate.source}")
+                self._cable(a, b, cpu_rate(first.kind, second.kind) or self.sockets.link())
+        self.notes += self.sockets.notes()
 
     def _wire_gpus(self, skeleton: bool) -> None:
         placed = sorted(self.gpus.values(), key=lambda p: p.node)
@@ -239,6 +268,7 @@ class _Reader:
             self.notes += wire_gpu_links(self.draft, self.system, placed, self.gpu, self.options.rates)
             return
         assert self.gpu is not None
+        self.gpu.used = True
         for host in range(self.system.hosts):
             nodes = [p.node for p in placed if p.host == host]
             if nodes:

@@ -15,7 +15,18 @@ from dualcoll.errors import InputError
 from dualcoll.topology.devices import Wiring
 from dualcoll.topology.draft import Draft
 from dualcoll.topology.importers.nv_links import Counts, wire_nv_links
-from dualcoll.topology.importers.options import GPU_HINT, NIC_HINT, GpuChoice, ImportOptions, NicChoice, Pcie, counted
+from dualcoll.topology.importers.options import (
+    GPU_HINT,
+    NIC_HINT,
+    CpuLinks,
+    GpuChoice,
+    ImportOptions,
+    NicChoice,
+    Pcie,
+    counted,
+    refuse_unknown,
+    refuse_unused,
+)
 from dualcoll.topology.importers.pci_tree import Device, add_pci_tree
 from dualcoll.topology.importers.topo_matrix import Matrix, decode_text, find_matrices
 from dualcoll.topology.importers.wiring import wire_by_model
@@ -39,10 +50,16 @@ def import_nvidia_smi(data: bytes, where: str, options: ImportOptions) -> Topolo
     if not gpus:
         raise InputError("the matrix has no GPU", where=f"{where}:{matrix.line}", hint=ASK_FOR_TOPO_M)
     shown = _pairs(matrix, where)
-    gpu, nic = GpuChoice.of(options), NicChoice.of(options)
+    gpu, nic, sockets = GpuChoice.of(options), NicChoice.of(options), CpuLinks.of(options)
     hides = _hides_nvlink(text, shown)
     _require_flags(matrix, shown, hides, gpu, nic, where)
     legend = dict(re.findall(r"(?m)^\W*(NIC[0-9]+)\s*:\s*([\w.:-]{1,60})\s*$", text))
+    if gpu:
+        gpu.refuse_ids("the matrix")
+    if nic:
+        refuse_unknown(
+            nic.by_id, [id_ for name in nics for id_ in (name, legend.get(name, name))], "NIC is called", "--nic"
+        )
     draft = Draft()
     devices = [_device(matrix, name, draft.node(name.lower(), Kind.GPU, BOX)) for name in gpus]
     left_out = []
@@ -58,9 +75,16 @@ def import_nvidia_smi(data: bytes, where: str, options: ImportOptions) -> Topolo
         notes.append(f"--nic does not name {', '.join(left_out)}: left out")
     notes += _wire(draft, gpus, shown, hides, gpu, options, where)
     names = [device.name for device in devices]
-    pcie = Pcie(options, gpu.model if gpu else None)
-    notes += add_pci_tree(draft, devices, lambda i, j: shown.get((names[i], names[j]), ""), pcie, BOX)
-    notes += pcie.notes()
+    pcie = Pcie(options, gpu)
+    notes += add_pci_tree(draft, devices, lambda i, j: shown.get((names[i], names[j]), ""), pcie, sockets, BOX)
+    refuse_unused(
+        options,
+        {
+            "gpu": None if gpu and gpu.used else "the matrix shows no NVLink, and --pcie says the PCIe generation",
+            "nic": None if nic and nic.used else "the matrix has no NIC",
+            "cpu": None if sockets.count else "all devices are on one CPU",
+        },
+    )
     if len(gpus) == 1:
         notes.append("one GPU is visible (a job or container may hide others): there is nothing to plan inside the box")
     absent = [name for name in nics if name not in matrix.rows]
@@ -179,6 +203,7 @@ def _wire(
     }
     if gpu is None or len(gpus) == 1:
         return []
+    gpu.used = bool(counts) or hides
     if counts:
         return wire_nv_links(
             draft, list(zip(gpus, range(len(gpus)), strict=True)), counts, gpu.model, options.rates, where
@@ -187,6 +212,7 @@ def _wire(
         hidden = wire_by_model(draft, range(len(gpus)), gpu.model, options.rates, BOX, where)
         return ["topo -mp hides NVLink: prefer the output of topo -m", *hidden]
     if gpu.model.links and gpu.model.wiring is not Wiring.BRIDGE:
+        gpu.used = True
         return [
             f"the matrix shows no NVLink although {gpu.model.name} has {gpu.model.links}: taken as it is, PCIe only"
         ]

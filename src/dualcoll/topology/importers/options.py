@@ -82,9 +82,7 @@ def refuse_unknown(ids: Iterable[str], known: Iterable[str], what: str, where: s
     if unknown:
         more = f" and {len(listed) - 12} more" if len(listed) > 12 else ""
         there = f"there are {', '.join(name[:60] for name in listed[:12])}{more}" if listed else "there are none"
-        raise InputError(
-            f"no {what} {', '.join(repr(name[:60]) for name in unknown[:12])}", where=where, hint=there
-        )
+        raise InputError(f"no {what} {', '.join(repr(name[:60]) for name in unknown[:12])}", where=where, hint=there)
 
 
 @dataclass(slots=True)

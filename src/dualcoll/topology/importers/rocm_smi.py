@@ -13,7 +13,7 @@ from pathlib import PurePath
 from dualcoll.errors import InputError
 from dualcoll.topology.devices import Wiring
 from dualcoll.topology.draft import BOX_LATENCY, Draft
-from dualcoll.topology.importers.options import GPU_HINT, GpuChoice, ImportOptions, Pcie
+from dualcoll.topology.importers.options import GPU_HINT, CpuLinks, GpuChoice, ImportOptions, Pcie, refuse_unused
 from dualcoll.topology.importers.pci_tree import Device, add_pci_tree
 from dualcoll.topology.importers.topo_matrix import decode_text
 from dualcoll.topology.model import Kind, Topology
@@ -37,12 +37,22 @@ def import_rocm_smi(data: bytes, where: str, options: ImportOptions) -> Topology
     types, count = _table(text, "Link Type", where)
     weights, _ = _table(text, "Weight", where, count) if re.search("Weight between two GPUs", text) else ({}, count)
     choice = GpuChoice.of(options)
-    pcie = Pcie(options, choice.model if choice else None)
+    if choice:
+        choice.refuse_ids("rocm-smi")
+    sockets = CpuLinks.of(options)
     draft = Draft()
     numas = dict(re.findall(r"(?m)^\s*GPU\s*\[?([0-9]{1,4})\]?\s*:\s*\(Topology\) Numa Node: ([0-9]{1,4})\s*$", text))
     devices = [Device(f"GPU{i}", draft.node(f"gpu{i}", Kind.GPU, BOX), numas.get(str(i), "")) for i in range(count)]
     notes = _wire(draft, count, types, weights, choice, options, where)
-    notes += add_pci_tree(draft, devices, lambda _i, _j: "", pcie, BOX) + pcie.notes()
+    notes += add_pci_tree(draft, devices, lambda _i, _j: "", Pcie(options, choice), sockets, BOX)
+    refuse_unused(
+        options,
+        {
+            "gpu": None if choice and choice.used else "no GPU has XGMI links, and --pcie says the PCIe generation",
+            "nic": "rocm-smi does not show NICs",
+            "cpu": None if sockets.count else "all devices are on one CPU",
+        },
+    )
     if count == 1:
         notes.append("one GPU is visible: there is nothing to plan inside the box")
     notes.append("rocm-smi does not show NICs: none are in the topology")
@@ -95,7 +105,7 @@ def _wire(
         raise InputError(
             "the tables do not say the model of the GPUs, which have XGMI links", where=where, hint=f"give {GPU_HINT}"
         )
-    model = choice.model
+    model, choice.used = choice.model, True
     if model.link.name != "XGMI" or model.wiring is not Wiring.SINGLE:
         raise InputError(
             f"rocm-smi does not show how many links a pair has, and on {model.name} pairs differ",
