@@ -28,6 +28,30 @@ def test_rates_nccl_changes_the_capacities(run: Run) -> None:
     assert any(kind["capacity_GBps"] == pytest.approx(48.0) for kind in kinds)
 
 
+def test_flags_of_no_use_end_with_code_2(run: Run) -> None:
+    """A flag that the file overrules is an error, not silence."""
+    done = run("topo", "show", EXAMPLE, "--gpu", "A100")
+    assert (done.code, done.err) == (
+        2,
+        f"error: {EXAMPLE}: --gpu: 'A100' is of no use: the file says itself what its 8 GPUs are (sm90); leave it out\n",
+    )
+
+
+def test_cpu_is_a_rate_between_sockets(run: Run, tmp_path: Path) -> None:
+    """--cpu reaches the import of every verb that reads a topology."""
+    (tmp_path / "m.txt").write_text("GPU0 GPU1\nGPU0 X SYS\nGPU1 SYS X\n")
+    for target in ("a.yaml", "b.yaml"):
+        flags = ("--cpu", "40GB/s") if target == "a.yaml" else ()
+        assert run("convert", tmp_path / "m.txt", tmp_path / target, "--pcie", "Gen4", *flags).code == 0
+    assert "40 GB/s; from --cpu" in (tmp_path / "a.yaml").read_text()
+    assert "give --cpu RATE" in (tmp_path / "b.yaml").read_text()
+    for verb in (["plan"], ["bound"]):
+        out = run(*verb, tmp_path / "m.txt", "allreduce", "--cpu", "1GB/s", "--pcie", "Gen4", "--json").out
+        assert json.loads(out)["bound_algbw_GBps"] == pytest.approx(1.0)
+    shown = run("topo", "show", tmp_path / "m.txt", "--cpu", "40GB/s", "--pcie", "4", "--json").out
+    assert 40.0 in [kind["capacity_GBps"] for kind in json.loads(shown)["link_kinds"]]
+
+
 def test_rates_reach_catalogue_boxes(run: Run) -> None:
     """The flag and the option of the name mean the same."""
     flag = json.loads(run("topo", "show", "dgx-h100", "--rates", "nccl", "--json").out)

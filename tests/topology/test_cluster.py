@@ -164,6 +164,16 @@ PAIR = "boxes:\n  - {count: 2, use: dgx-h100}\nnetwork: {kind: rail, spines: 2}\
             'c.yaml:4: network.oversubscription: \'2:1\' is not a positive number; use a number such as "2" or "1.5"',
         ),
         (
+            "spines: 2",
+            "oversubscription: 1e30",
+            "c.yaml:4: network: oversubscription 1e+30 is out of range; use 0.01 to 1000",
+        ),
+        (
+            "spines: 2",
+            "oversubscription: 1e999",
+            "c.yaml:4: network: oversubscription inf is out of range; use 0.01 to 1000",
+        ),
+        (
             "kind: rail",
             "kind: fat-tree",
             "c.yaml:4: network: spines has no meaning for a fat-tree network; it belongs to rail, leaf-spine and dual-plane",
@@ -192,6 +202,11 @@ PAIR = "boxes:\n  - {count: 2, use: dgx-h100}\nnetwork: {kind: rail, spines: 2}\
             "use: dgx-h100",
             "use: dgx-h100, pcie: Gen4",
             "c.yaml:3: boxes[0]: pcie is for a file, not for a box of the catalogue",
+        ),
+        (
+            "use: dgx-h100",
+            "use: dgx-h100, cpu: 40GB/s",
+            "c.yaml:3: boxes[0]: cpu is for a file, not for a box of the catalogue",
         ),
         (
             "use: dgx-h100",
@@ -231,6 +246,19 @@ def test_where_and_what_is_wrong(tmp_path: Path, old: str, new: str, message: st
     with pytest.raises(InputError) as caught:
         cluster(tmp_path / "c.yaml", PAIR.replace(old, new, 1))
     assert str(caught.value).replace(f"{tmp_path}{os.sep}", "") == message
+
+
+def test_what_a_file_does_not_say_stands_beside_it(tmp_path: Path) -> None:
+    """The keys are the flags of the same name: used, or refused with the line."""
+    (tmp_path / "m.txt").write_text("GPU0 GPU1 eth0\nGPU0 X SYS PHB\nGPU1 SYS X SYS\neth0 PHB SYS X\n")
+    text = "boxes:\n  - {count: 2, file: m.txt, nic: 100Gb/s, pcie: Gen4, cpu: 40GB/s}\n"
+    assert between(cluster(tmp_path / "c.yaml", text), "b1.cpu0", "b1.cpu1") == [40e9]
+    with pytest.raises(InputError) as caught:
+        cluster(tmp_path / "c.yaml", text.replace("nic:", "gpu: T4, nic:"))
+    assert str(caught.value).replace(f"{tmp_path}{os.sep}", "") == (
+        "c.yaml:3: boxes[0]: m.txt: --gpu: 'T4' is of no use: the matrix shows no NVLink, and --pcie says the PCIe "
+        "generation; leave it out"
+    )
 
 
 def test_mistakes_inside_a_box_are_placed_in_both_files(tmp_path: Path) -> None:

@@ -88,6 +88,18 @@ def test_what_the_machine_does_not_say_is_asked_for(machine: Path) -> None:
     )
 
 
+def test_what_the_machine_says_may_be_of_no_use(machine: Path) -> None:
+    """A model that nothing needs is refused from the user, not from the machine itself."""
+    nvidia_smi(machine, "GPU0 GPU1\nGPU0 X PHB\nGPU1 PHB X\n", "Tesla T4\n" * 2)
+    assert len(detect(options(pcie="Gen3"), machine / "ib").ranks) == 2
+    with pytest.raises(InputError) as error:
+        detect(options("T4", pcie="Gen3"), machine / "ib")
+    assert str(error.value) == (
+        "nvidia-smi topo -m: --gpu: 'T4' is of no use: the matrix shows no NVLink, and --pcie says the PCIe generation; "
+        "leave it out"
+    )
+
+
 def test_mixed_gpus(machine: Path) -> None:
     """GPUs of two models need --gpu."""
     nvidia_smi(machine, fixture("topo_m_switch.txt").decode(), "NVIDIA A100\nNVIDIA T4\n")
@@ -147,7 +159,8 @@ def test_rocm_smi() -> None:
     }
     assert topology.notes == (
         "one XGMI link is assumed for each of the 1 pairs of weight 15 (MI100)",
-        "the input does not say what its CPUs are: between unknown processors, 16 GB/s assumed (what NCCL counts for AMD EPYC)",
+        "the input does not say what its CPUs are: between unknown processors, 16 GB/s assumed (what NCCL counts for AMD "
+        "EPYC); give --cpu RATE if it is another",
         "PCIe Gen4 is assumed for 3 PCIe links (that of MI100); give --pcie if it is another",
         "rocm-smi does not show NICs: none are in the topology",
     )
@@ -203,6 +216,35 @@ def test_rocm_smi() -> None:
 def test_rocm_smi_refusals(text: str, gpu: str | None, message: str) -> None:
     """Damaged tables name the cell, and what the tables cannot say is not guessed."""
     assert refusal(text, options(gpu)).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (options("MI100", nic="1Gb/s"), "f: --nic: '1Gb/s' is of no use: rocm-smi does not show NICs; leave it out"),
+        (
+            options("MI100=gpu0"),
+            "f: --gpu: rocm-smi says itself which devices are the GPUs, but 'gpu0' are named; give --gpu 'MI100'",
+        ),
+    ],
+)
+def test_rocm_smi_flags_of_no_use(flags: ImportOptions, message: str) -> None:
+    """What the tables cannot use is refused."""
+    assert refusal(ISLANDS, flags) == message
+
+
+def test_rocm_smi_sockets() -> None:
+    """--cpu is the rate between the NUMA nodes; with one there is nothing that it could be."""
+    topology = read(ISLANDS, options("MI100", cpu="36GB/s"))
+    assert links(topology)["cpu0", "cpu1"] == 36.0
+    assert not any("CPUs" in note for note in topology.notes)
+    pair = "===== Link Type between two GPUs =====\nGPU0 GPU1\nGPU0 0 PCIE\nGPU1 PCIE 0\n"
+    assert refusal(pair, options(cpu="36GB/s")) == (
+        "f: --cpu: '36GB/s' is of no use: all devices are on one CPU; leave it out"
+    )
+    assert refusal(pair, options("MI100", pcie="Gen4")) == (
+        "f: --gpu: 'MI100' is of no use: no GPU has XGMI links, and --pcie says the PCIe generation; leave it out"
+    )
 
 
 def test_rocm_smi_without_xgmi() -> None:

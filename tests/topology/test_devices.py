@@ -16,6 +16,7 @@ from dualcoll.topology.devices import (
     fabric_link,
     gpu_model,
     pcie_rate,
+    unknown_cpu_rate,
 )
 
 
@@ -130,14 +131,15 @@ def test_pcie_by_generation(generation: int, nominal: float, counted: float) -> 
     ],
 )
 def test_cpus_have_the_rate_of_nccls_table(cpu: CpuKind, figure: float) -> None:
-    """There is no other source, so nominal rates are the same."""
-    assert cpu_rate(cpu, cpu, Rates.NOMINAL).capacity == figure * 1e9
-    assert cpu_rate(cpu, cpu, Rates.NCCL).capacity == figure * 1e9
+    """There is no other source; of two kinds the slower counts, and an unnamed one does not."""
+    for other in (cpu, CpuKind()):
+        rate = cpu_rate(cpu, other)
+        assert rate is not None
+        assert rate.capacity == figure * 1e9
 
 
 def test_unknown_cpus_are_assumed_or_counted_as_nccl_does() -> None:
     """NCCL's 5000 GB/s stands only where its rates are asked for."""
-    assert cpu_rate(CpuKind(), CpuKind(), Rates.NOMINAL).capacity == 16e9
-    assert cpu_rate(CpuKind(), CpuKind(), Rates.NCCL).capacity == 5000e9
-    known = CpuKind("arm64")
-    assert cpu_rate(known, CpuKind(), Rates.NCCL).capacity == 6e9
+    assert cpu_rate(CpuKind(), CpuKind()) is None
+    assert unknown_cpu_rate(Rates.NOMINAL).capacity == 16e9
+    assert unknown_cpu_rate(Rates.NCCL).capacity == 5000e9

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from dualcoll.errors import InputError
 from dualcoll.testing import degrade, random_fabric
 from dualcoll.topology.catalog import catalog
-from dualcoll.topology.file import read_topology, topology_from_dict, topology_to_dict, write_topology
 from dualcoll.topology.devices import Rates
+from dualcoll.topology.file import read_topology, topology_from_dict, topology_to_dict, write_topology
 from dualcoll.topology.importers import ImportOptions
 from dualcoll.topology.model import Kind, Link, Node, SharedCapacity, Topology, duplex
 
@@ -292,11 +292,13 @@ def test_options_for_imports_only() -> None:
     """GPU model, NIC speed and the like are refused where they would change nothing."""
     with pytest.raises(InputError) as caught:
         read_topology(FIXTURES / "star.yaml", ImportOptions(nic="200Gb/s"))
-    assert caught.value.problem == "GPU, NIC, PCIe and rates from outside are for imported files; this one is native"
+    assert (
+        caught.value.problem == "GPU, NIC, PCIe, CPU and rates from outside are for imported files; this one is native"
+    )
     with pytest.raises(InputError) as caught:
         read_topology("dgx-h100", ImportOptions(gpu="A100"))
     assert str(caught.value) == (
-        "dgx-h100: GPU, NIC and PCIe from outside are for imported files; "
+        "dgx-h100: GPU, NIC, PCIe and CPU from outside are for imported files; "
         "options of a catalogue name go behind its colon, such as dgx-h100:nic=25GB/s"
     )
     assert read_topology("dgx-h100", ImportOptions(rates=Rates.NCCL)) == catalog("dgx-h100", rates="nccl")
@@ -304,8 +306,39 @@ def test_options_for_imports_only() -> None:
 
 def test_foreign_files_are_imported() -> None:
     """A file of another format goes to its importer, with the options."""
-    topology = read_topology(FIXTURES / "two-gpus-one-nic.xml", ImportOptions(pcie="Gen4"))
+    topology = read_topology(FIXTURES / "two-gpus-one-nic.xml", ImportOptions(rates=Rates.NCCL))
     assert len(topology.ranks) == 2
+    with pytest.raises(InputError) as caught:
+        read_topology(FIXTURES / "two-gpus-one-nic.xml", ImportOptions(pcie="Gen4"))
+    assert str(caught.value).endswith(
+        "two-gpus-one-nic.xml: --pcie: 'Gen4' is of no use: the file says the speed of every PCIe link itself; leave it out"
+    )
+
+
+def test_no_name_at_all() -> None:
+    """An empty text is not the current folder."""
+    for text in ("", "  "):
+        with pytest.raises(InputError) as caught:
+            read_topology(text)
+        assert str(caught.value) == (
+            "no topology was given; name a file, - for standard input, or a name of the catalogue"
+        )
+
+
+def test_names_ignore_case() -> None:
+    """A name of the catalogue may be written as vendors do."""
+    assert read_topology("DGX-H100:boxes=2") == catalog("Dgx-H100", boxes=2) == catalog("dgx-h100:boxes=2")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1"])
+@pytest.mark.parametrize("name", ["fabric.yaml", "fabric.txt"])
+def test_other_encodings(tmp_path: Path, name: str, encoding: str) -> None:
+    """A native file in another encoding is told so, whatever it is called."""
+    text = STAR if encoding.startswith("utf") else STAR.replace("format", "f\u00f6rmat")
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    with pytest.raises(InputError) as caught:
+        read_topology(tmp_path / name)
+    assert str(caught.value) == f"{tmp_path / name}: it is not UTF-8 text; save it as UTF-8"
 
 
 def texts(least: int = 0) -> st.SearchStrategy[str]:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dualcoll.topology.devices import Rates
+from dualcoll.topology.importers import ImportOptions
 from dualcoll.topology.model import Kind
 from tests.topology.imported import fixture, links, names, options, read, refusal
 
@@ -89,13 +90,106 @@ def test_nccl_rates() -> None:
     }
 
 
-def test_flags_that_are_of_no_use_are_said_to_be() -> None:
-    """What the file says wins over flags, aloud."""
-    notes = read(FULL.replace('speed="0"', 'speed="1000"'), options("V100", "100Gb/s", "Gen3")).notes
-    assert "--gpu is not used for GPU links: the file says what its GPUs are" in notes
-    assert "--nic is used only for ports whose speed the file does not say" in notes
-    assert "--pcie is used only for links whose speed the file does not say, and there are none" in notes
-    assert read(FULL, options(nic="100Gb/s")).nodes[8].ports == (12.5e9,)
+SAYS_ALL = FULL.replace('speed="0"', 'speed="1000"')
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "message"),
+    [
+        (
+            SAYS_ALL,
+            options("V100"),
+            "--gpu: 'V100' is of no use: the file says itself what its 3 GPUs are (sm90); leave it out",
+        ),
+        (
+            ONE_GPU.replace('sm="80" ', ""),
+            options("V100"),
+            "--gpu: 'V100' is of no use: the file has no GPU links and says the speed of every PCIe link itself; leave it out",
+        ),
+        (
+            SAYS_ALL,
+            options(nic="100Gb/s"),
+            "--nic: '100Gb/s' is of no use: the file says the speed of its 3 network ports itself; leave it out",
+        ),
+        (ONE_GPU, options(nic="100Gb/s"), "--nic: '100Gb/s' is of no use: the file has no NIC; leave it out"),
+        (
+            SAYS_ALL,
+            options(pcie="Gen3"),
+            "--pcie: 'Gen3' is of no use: the file says the speed of every PCIe link itself; leave it out",
+        ),
+        (
+            SAYS_ALL,
+            options(cpu="40GB/s"),
+            "--cpu: '40GB/s' is of no use: the file says itself what its CPUs are; leave it out",
+        ),
+        (
+            ONE_GPU,
+            options(cpu="40GB/s"),
+            "--cpu: '40GB/s' is of no use: the file has no two CPUs in one host; leave it out",
+        ),
+        (
+            ONE_GPU,
+            options("A100=1:0.0,2:0.0,3:0.0"),
+            "--gpu: no GPU has busid '2:0.0', '3:0.0'; there are 1:0.0",
+        ),
+        (
+            FULL,
+            options(nic="1Gb/s=eth0,eth1"),
+            "--nic: no NIC is called 'eth1'; there are mlx5_0, mlx5_1, mlx5_0+mlx5_1, 0000:13:00.0, eth0",
+        ),
+    ],
+)
+def test_flags_of_no_use(text: str, flags: ImportOptions, message: str) -> None:
+    """What the file says wins; a flag that nothing used, or that names what is not there, is refused."""
+    assert refusal(text, flags) == f"f: {message}"
+
+
+def test_flags_used_for_a_part() -> None:
+    """A flag that something uses leaves alone what the file says, aloud."""
+    topology = read(FULL, options(nic="100Gb/s"))
+    assert [node.ports for node in topology.nodes if node.ports] == [(50e9, 25e9), (12.5e9,)]
+    assert "--nic is used only for ports whose speed the file does not say" in topology.notes
+    topology = read(ONE_GPU.replace("8 GT/s", "Unknown"), options("V100"))
+    assert links(topology)["gpu0", "cpu0"] == 15.75
+
+
+def test_cpu_is_the_rate_between_unknown_sockets() -> None:
+    """--cpu takes the place of both the assumed rate and NCCL's, but not of a CPU's that the file names."""
+    gpus, cpu = "A10G=0000:00:16.0,0000:00:18.0", "40GB/s"
+    for rates in Rates:
+        topology = read(BUSIDS, options(gpus, rates=rates, cpu=cpu))
+        assert links(topology)["cpu0", "cpu1"] == links(topology)["cpu1", "cpu0"] == 40.0
+        assert not any("CPUs" in note for note in topology.notes)
+    assert links(read(BUSIDS, options(gpus, rates=Rates.NCCL)))["cpu0", "cpu1"] == 5000.0
+    third = BUSIDS.replace("</system>", '<cpu numaid="2" arch="ppc64"/></system>')
+    found = links(read(third, options(gpus, cpu=cpu)))
+    assert (found["cpu0", "cpu1"], found["cpu0", "cpu2"]) == (40.0, 32.0)
+
+
+def test_a_width_of_zero() -> None:
+    """No lanes are sixteen, as in NCCL, aloud; --pcie may say them."""
+    topology = read(ONE_GPU.replace('link_width="16"', 'link_width="0"'))
+    assert links(topology)["gpu0", "cpu0"] == 15.75
+    assert topology.notes == ("link_width '0' (1 link) says nothing: x16 is taken, as NCCL does",)
+    unknown = ONE_GPU.replace('link_width="16"', 'link_width="0"').replace("8 GT/s", "Unknown")
+    topology = read(unknown, options(pcie="Gen3 x8"))
+    assert links(topology)["gpu0", "cpu0"] == 7.875
+    assert topology.notes == ()
+
+
+def test_nics_of_a_skeleton_by_name_and_by_class() -> None:
+    """A speed for all takes in every NIC class beside the ones that are named."""
+    text = skeleton(2).replace("</cpu>", '<pci busid="8:0.0" class="0x020700"/><pci busid="9:0.0"/></cpu>')
+    both = read(text, options("A100", "100Gb/s;25Gb/s=9:0.0"))
+    assert [node.ports for node in both.nodes if node.kind is Kind.NIC] == [(12.5e9,), (3.125e9,)]
+    assert len(names(read(text, options("A100", "25Gb/s=9:0.0")), Kind.NIC)) == 1
+
+
+def test_a_model_for_named_gpus_only() -> None:
+    """--gpu with bus ids says nothing of other GPUs."""
+    text = RING.replace(' gcn="910"', "")
+    first = re.findall(r'<pci busid="([^"]*)"[^>]*>\s*<gpu', text)[0]
+    assert refusal(text, options(f"MI250X={first}")).endswith("give --gpu MODEL (such as H100 or MI300X)")
 
 
 def test_skeleton_needs_model_and_speed() -> None:
@@ -174,7 +268,7 @@ def test_bus_ids_alone_have_to_be_named() -> None:
         'name them: --gpu "MODEL=busid,busid" and --nic "SPEED=busid,busid"'
     )
     assert refusal(BUSIDS, options("A10G=0000:00:99.0")) == (
-        "f: --gpu: no PCI device has busid '0000:00:99.0'; 0000:00:16.0, 0000:00:17.0, 0000:00:18.0"
+        "f: --gpu: no PCI device has busid '0000:00:99.0'; there are 0000:00:16.0, 0000:00:17.0, 0000:00:18.0"
     )
     assert refusal(BUSIDS, options(gpus, "100Gb/s=0000:00:16.0")) == (
         "f:3: busid 0000:00:16.0 is named as a GPU and as a NIC"
@@ -184,7 +278,8 @@ def test_bus_ids_alone_have_to_be_named() -> None:
     assert links(topology)["gpu0", "cpu0"] == 31.5
     assert topology.nodes[topology.index["nic0"]].ports == (12.5e9,)
     assert topology.notes == (
-        "the file does not say what its CPUs are: between unknown processors, 16 GB/s assumed (what NCCL counts for AMD EPYC)",
+        "the input does not say what its CPUs are: between unknown processors, 16 GB/s assumed (what NCCL counts for AMD "
+        "EPYC); give --cpu RATE if it is another",
         "PCIe Gen4 is assumed for 3 PCIe links (that of A10G); give --pcie if it is another",
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from dualcoll.topology.devices import Rates
-from dualcoll.topology.importers import sniff
+from dualcoll.topology.importers import ImportOptions, sniff
 from dualcoll.topology.model import Kind
 from tests.topology.imported import fixture, links, names, options, read, refusal
 
@@ -57,7 +57,7 @@ def test_a_switch() -> None:
     assert topology.nodes[3].ports == (25e9,)
     assert topology.notes == (
         "the input does not say what its CPUs are: between unknown processors, 16 GB/s assumed (what NCCL counts for AMD "
-        "EPYC)",
+        "EPYC); give --cpu RATE if it is another",
         "PCIe Gen4 is assumed for 7 PCIe links (that of A100); give --pcie if it is another",
     )
     assert links(read(SWITCHED, options("A100", "200Gb/s", rates=Rates.NCCL)))["gpu0", "nvswitch"] == 240.0
@@ -85,6 +85,14 @@ def test_nics_by_name() -> None:
     assert topology.notes[0] == "--nic does not name mlx5_0: left out"
     both = read(SWITCHED, options("A100", "100Gb/s=mlx5_1;400Gb/s"))
     assert [node.ports for node in both.nodes if node.kind is Kind.NIC] == [(50e9,), (12.5e9,)]
+
+
+def test_cpu_is_the_rate_between_sockets() -> None:
+    """--cpu takes the place of the assumption, and its source says so."""
+    topology = read(SWITCHED, options("A100", "200Gb/s", cpu="320Gb/s"))
+    assert links(topology)["cpu0", "cpu1"] == links(topology)["cpu1", "cpu0"] == 40.0
+    assert "between CPU sockets, 40 GB/s; from --cpu" in {link.source for link in topology.links}
+    assert topology.notes == ("PCIe Gen4 is assumed for 7 PCIe links (that of A100); give --pcie if it is another",)
 
 
 def test_legend_names_the_nics() -> None:
@@ -166,8 +174,8 @@ def test_contradictory_classes() -> None:
 def test_affinity_where_nvlink_hides_the_class() -> None:
     """NUMA nodes come from the affinity columns; without them all GPUs are put on one, aloud."""
     rows = ["X NV12 NV12", "NV12 X NV12", "NV12 NV12 X"]
-    assert names(read(matrix(rows, "011"), A100), Kind.CPU) == ["cpu0", "cpu1"]
-    topology = read(matrix(rows), A100)
+    assert names(read(matrix(rows, "011"), options("A100")), Kind.CPU) == ["cpu0", "cpu1"]
+    topology = read(matrix(rows), options("A100"))
     assert names(topology, Kind.CPU) == ["cpu0"]
     assert topology.notes[0] == (
         "neither PCIe class nor affinity is shown for GPU0, GPU1, GPU2: put on the first NUMA node"
@@ -338,6 +346,15 @@ def test_prose_is_no_matrix() -> None:
     ("flags", "message"),
     [
         (options(gpu="A100", nic="200"), "--nic: bandwidth '200' has no unit; write it with its unit, such as"),
+        (options("A100", "1Gb/s", cpu="fast"), "--cpu: cannot read bandwidth 'fast'; write it with its unit, such as"),
+        (
+            options("A100", "1Gb/s=mlx5_1,mlx5_7,eth0"),
+            "--nic: no NIC is called 'mlx5_7', 'eth0'; there are mlx5_0, mlx5_1",
+        ),
+        (
+            options("A100=GPU0,gpu1", "1Gb/s"),
+            "--gpu: the matrix says itself which devices are the GPUs, but 'gpu0, gpu1' are named; give --gpu 'A100'",
+        ),
         (options(gpu="A100", nic="1Gb/s;2Gb/s"), "--nic: it gives two speeds for every NIC"),
         (options(gpu="A100", nic="1Gb/s=a,a"), "--nic: a device is named twice in '1Gb/s=a,a'"),
         (options(gpu="A100", nic="1Gb/s=a;2Gb/s=a"), "--nic: NIC a is named twice"),
@@ -352,3 +369,25 @@ def test_prose_is_no_matrix() -> None:
 def test_bad_flags(flags: object, message: str) -> None:
     """An unusable flag is named with its value."""
     assert refusal(SWITCHED, flags).startswith(f"f: {message}")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (options(nic="1Gb/s"), "--nic: '1Gb/s' is of no use: the matrix has no NIC; leave it out"),
+        (options(cpu="40GB/s"), "--cpu: '40GB/s' is of no use: all devices are on one CPU; leave it out"),
+        (
+            options("T4", pcie="Gen3"),
+            "--gpu: 'T4' is of no use: the matrix shows no NVLink, and --pcie says the PCIe generation; leave it out",
+        ),
+    ],
+)
+def test_flags_of_no_use(flags: ImportOptions, message: str) -> None:
+    """A flag that changes nothing is refused, with the reason."""
+    assert refusal(matrix(["X PHB", "PHB X"]), flags) == f"f: {message}"
+
+
+def test_a_nic_of_two_names() -> None:
+    """--nic may not give one NIC two speeds by its two names."""
+    text = "\tGPU0\tNIC0\nGPU0\t X \tPIX\nNIC0\tPIX\t X \n\nNIC Legend:\n\n  NIC0: mlx5_0\n"
+    assert refusal(text, options(nic="1Gb/s=NIC0;2Gb/s=mlx5_0")) == "f: --nic: nic0 and mlx5_0 are the same NIC"
