@@ -24,7 +24,7 @@ from dualcoll.packing.warm_start import start_from
 from dualcoll.plans.document import PlanDocument, plan_to_document
 from dualcoll.plans.file import read_document
 from dualcoll.plans.model import Plan
-from dualcoll.progress import Gap, Meter, Outcome, Progress, Stop, relative_gap
+from dualcoll.progress import OPTIMAL_GAP, Gap, Meter, Outcome, Progress, Stop, relative_gap
 from dualcoll.topology.model import Forwarding, Topology
 from dualcoll.topology.symmetry import link_classes
 from dualcoll.units import parse_size
@@ -105,8 +105,11 @@ def plan(
     tradeoffs = frontier(problem, packing, max_trees or UNLIMITED, shape.max_depth, random) if pareto else ()
     if max_trees is not None and np.count_nonzero(packing.rates) > max_trees:
         packing = fewer(problem, packing, max_trees, shape, random)
-        if relative_gap(packing.value, packing.bound) > clock.stop.gap:
+        gap = relative_gap(packing.value, packing.bound)
+        if gap > max(clock.stop.gap, OPTIMAL_GAP):
             outcome = Outcome.LIMITED
+        elif gap > OPTIMAL_GAP and outcome is Outcome.OPTIMAL:
+            outcome = Outcome.GAP
     alike = link_classes(topology, participants, by_capacity=True, most=MANY_CLASSES)
     rows = np.concatenate([alike, alike.max() + 1 + np.arange(len(topology.shared))])
     packing = tidied(problem, packing, rows)

@@ -115,6 +115,9 @@ def column_generation(
 
     Returns:
         The packing, why it ended, and the number of oracle calls.
+
+    Raises:
+        InputError: no tree was found within the depth limit.
     """
     random = np.random.default_rng(seed)
     best = _Best(problem, meter, ColumnPool(problem), shape)
@@ -130,7 +133,7 @@ def column_generation(
             best.take(column, problem.loads(column))
         ended = _start_priced(best, random, AGAIN if start.columns else WARM_UP)
     # an optimum that is no basic solution would have more columns than it needs
-    if ended is None or (ended is Outcome.OPTIMAL and not meter.spent):
+    if ended is None or not len(best.pool) or (ended is Outcome.OPTIMAL and not meter.spent):
         ended = _generate(best)
     return best.packing(), ended, best.calls
 
@@ -146,7 +149,7 @@ def _start_spread(best: _Best, random: np.random.Generator) -> Outcome | None:
     def over(value: float) -> bool:
         nonlocal ended
         best.calls += 1
-        ended = best.ended(value)
+        ended = best.ended(max(best.value, value))
         return ended is not None
 
     levels = min(MOST_LEVELS, max(1, math.ceil(-math.log2(max(best.meter.stop.gap, 1e-9))) + SPARE_LEVELS))

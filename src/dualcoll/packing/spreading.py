@@ -26,6 +26,7 @@ FLAT_SHARE = 0.1  # of the base prices: a row that the bound leaves free is stee
 JITTER = 0.02  # relative; without it, ties go to the same box in every tree
 MUCH_ROOM = 1e15  # uses; more are not told apart
 AMPLE = 2**31  # uses; more would not fit an integer where capacities are far apart
+PATIENCE = 16  # roots without a tree before the clock is asked
 SPAN = 50.0  # logarithms of prices are kept within this of the base prices
 
 
@@ -59,7 +60,7 @@ def spread_packing(
         pool: where the columns go.
         schedule, shape: how many columns, and of what form.
         random: picks roots.
-        over: asked after every column, with the value so far; True ends the packing.
+        over: asked after every column, with the value so far; True ends the packing, once it has a column.
     """
     oracle = problem.oracle
     assert isinstance(oracle, SpreadingOracle)
@@ -67,7 +68,7 @@ def spread_packing(
     flat = 1.0 / (problem.weight * capacity)
     base = (1 - FLAT_SHARE) * prices / problem.worth(prices) + FLAT_SHARE * flat / problem.worth(flat)
     rates: dict[int, float] = {}
-    load, packed = np.zeros(capacity.size), 0.0
+    load, packed, missed = np.zeros(capacity.size), 0.0, 0
     rate = target / schedule.trees / (1 if schedule.levels == 1 else 2)
     for _ in range(schedule.levels * schedule.trees):
         if schedule.levels > 1 and target - packed < rate * (schedule.trees - 0.5):
@@ -77,8 +78,11 @@ def spread_packing(
         steered = base * np.exp(np.clip(STEER * ahead, -SPAN, SPAN)) * np.where(room < 1, PENALTY, 1.0)
         steered *= 1.0 + JITTER * random.random(capacity.size)
         column = oracle.spread(steered[problem.fold], math.exp(STEER), room[problem.fold], PENALTY, shape, random)
-        if column is None:
-            continue  # another root may do
+        if column is None:  # another root may do
+            missed += 1
+            if missed >= PATIENCE and over(packed):
+                break
+            continue
         loads = problem.loads(column)
         used = loads > 0
         fits = min(rate, float(((capacity - load)[used] / loads[used]).min()))
@@ -90,6 +94,8 @@ def spread_packing(
         if fits < rate:
             rate /= 2  # no room for more at this rate
         if over(packed):
+            if not rates:  # a first column whatever it is worth
+                rates[pool.add(column, loads)[0]] = fits
             break
     result = np.zeros(len(pool))
     for number, value in rates.items():

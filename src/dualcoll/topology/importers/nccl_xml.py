@@ -27,7 +27,7 @@ from dualcoll.topology.importers.options import (
     Pcie,
     counted,
     refuse_unknown,
-    refuse_unused,
+    unused_flags,
 )
 from dualcoll.topology.importers.wiring import wire_by_model
 from dualcoll.topology.importers.xml_tree import parse_xml
@@ -85,7 +85,7 @@ class _Reader:
         self._mesh_cpus(cpus)
         self._wire_gpus(skeleton)
         self._note_ports()
-        self._refuse_flags()
+        self._check_flags()
         notes = self.notes + self.speeds.notes()
         return self.draft.topology(PurePath(self.system.where).name, tuple(dict.fromkeys(notes)))
 
@@ -221,8 +221,8 @@ class _Reader:
             more = f" and {len(self.crowded) - 1} more" if len(self.crowded) > 1 else ""
             self.notes.append(f"the ports of a NIC together exceed its PCIe link: {self.crowded[0]}{more}")
 
-    def _refuse_flags(self) -> None:
-        """Refuse flags that nothing in the file used, with what the file says instead."""
+    def _check_flags(self) -> None:
+        """Refuse ids that no device has; note flags that nothing in the file used, with what the file says instead."""
         if self.nic:
             refuse_unknown(self.nic.by_id, self.nic_ids, "NIC is called", "--nic")
         count = len(self.gpus)
@@ -232,7 +232,7 @@ class _Reader:
             gpu = "the file has no GPU links and says the speed of every PCIe link itself"
         nic = f"the file says the speed of its {counted(self.said_ports, 'network port')} itself"
         meets = len(self.system.cpus) > self.system.hosts
-        refuse_unused(
+        self.notes += unused_flags(
             self.options,
             {
                 "gpu": None if self.gpu and self.gpu.used else gpu,

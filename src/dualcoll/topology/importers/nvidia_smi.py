@@ -25,7 +25,7 @@ from dualcoll.topology.importers.options import (
     Pcie,
     counted,
     refuse_unknown,
-    refuse_unused,
+    unused_flags,
 )
 from dualcoll.topology.importers.pci_tree import Device, add_pci_tree
 from dualcoll.topology.importers.topo_matrix import Matrix, decode_text, find_matrices
@@ -77,7 +77,7 @@ def import_nvidia_smi(data: bytes, where: str, options: ImportOptions) -> Topolo
     names = [device.name for device in devices]
     pcie = Pcie(options, gpu)
     notes += add_pci_tree(draft, devices, lambda i, j: shown.get((names[i], names[j]), ""), pcie, sockets, BOX)
-    refuse_unused(
+    notes += unused_flags(
         options,
         {
             "gpu": None if gpu and gpu.used else "the matrix shows no NVLink, and --pcie says the PCIe generation",

@@ -23,7 +23,7 @@ __all__ = [
     "Pcie",
     "counted",
     "refuse_unknown",
-    "refuse_unused",
+    "unused_flags",
 ]
 
 GPU_HINT = "--gpu MODEL (such as H100 or MI300X)"
@@ -51,19 +51,17 @@ class ImportOptions:
     found: frozenset[str] = frozenset()
 
 
-def refuse_unused(options: ImportOptions, reasons: Mapping[str, str | None]) -> None:
-    """Refuse a flag of the user that nothing used.
+def unused_flags(options: ImportOptions, reasons: Mapping[str, str | None]) -> list[str]:
+    """A note for each flag of the user that changed nothing: what the input says goes before what the user says.
 
     Args:
         reasons: by field name, why nothing used it; None if something did.
-
-    Raises:
-        InputError: the first such flag.
     """
-    for name, reason in reasons.items():
-        text = getattr(options, name)
-        if reason is not None and text is not None and name not in options.found:
-            raise InputError(f"{text[:60]!r} is of no use: {reason}", where=f"--{name}", hint="leave it out")
+    return [
+        f"--{name} {getattr(options, name)[:60]} changed nothing: {reason}"
+        for name, reason in reasons.items()
+        if reason is not None and getattr(options, name) is not None and name not in options.found
+    ]
 
 
 def refuse_unknown(ids: Iterable[str], known: Iterable[str], what: str, where: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from dualcoll.errors import InputError
 from dualcoll.topology.devices import Wiring
 from dualcoll.topology.draft import BOX_LATENCY, Draft
-from dualcoll.topology.importers.options import GPU_HINT, CpuLinks, GpuChoice, ImportOptions, Pcie, refuse_unused
+from dualcoll.topology.importers.options import GPU_HINT, CpuLinks, GpuChoice, ImportOptions, Pcie, unused_flags
 from dualcoll.topology.importers.pci_tree import Device, add_pci_tree
 from dualcoll.topology.importers.topo_matrix import decode_text
 from dualcoll.topology.model import Kind, Topology
@@ -45,7 +45,7 @@ def import_rocm_smi(data: bytes, where: str, options: ImportOptions) -> Topology
     devices = [Device(f"GPU{i}", draft.node(f"gpu{i}", Kind.GPU, BOX), numas.get(str(i), "")) for i in range(count)]
     notes = _wire(draft, count, types, weights, choice, options, where)
     notes += add_pci_tree(draft, devices, lambda _i, _j: "", Pcie(options, choice), sockets, BOX)
-    refuse_unused(
+    notes += unused_flags(
         options,
         {
             "gpu": None if choice and choice.used else "no GPU has XGMI links, and --pcie says the PCIe generation",
