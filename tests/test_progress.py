@@ -121,4 +121,5 @@ def test_every_outcome_has_advice() -> None:
         Outcome.GAP: False,
         Outcome.TIME: True,
         Outcome.INTERRUPTED: False,
+        Outcome.LIMITED: False,
     }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from dataclasses import dataclass
 
 import networkx as nx
@@ -116,7 +117,7 @@ def _grow(
     left = np.full(price.size, PLENTY) if room is None else room.copy()
     arcs = graph.arcs()
     edges, ptr, path = grow_tree(*arcs, graph.terminals, root, price, bump, left, PENALTY, flatness, max_depth)
-    walks = [path[a:b].tolist() for a, b in zip(ptr[:-1], ptr[1:], strict=True)]
+    walks = [path[a:b].tolist() for a, b in itertools.pairwise(ptr.tolist())]
     return _Grown(graph, root, edges.tolist(), walks, price, left, arcs)
 
 
