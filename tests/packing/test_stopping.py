@@ -89,7 +89,7 @@ def test_a_time_limit_gives_the_best_so_far_with_its_proof(method: str) -> None:
     """Even one that is over at once."""
     made = plan(SYMMETRIC, stop=Seconds(1e-9) | Gap(0.005), method=method)
     assert made.outcome == "time"
-    assert made.iterations <= 3
+    assert made.iterations <= 5  # prices of the cut and of each kind of class, one tree
     assert check(made).gap <= made.gap < 1
 
 
@@ -97,7 +97,7 @@ def test_a_time_limit_holds_although_the_gap_is_met() -> None:
     """The warm-up does not go on for the LP's sake once the time is over."""
     made = plan(SYMMETRIC, stop=Seconds(1e-9) | Gap(0.99))
     assert made.outcome == "gap"
-    assert made.iterations <= 3
+    assert made.iterations <= 5  # prices of the cut and of each kind of class, one tree
 
 
 def test_a_gap_asked_for_is_met_and_said() -> None:
@@ -109,7 +109,7 @@ def test_a_gap_asked_for_is_met_and_said() -> None:
 
 
 def test_progress_is_reported_and_ends_with_the_plan() -> None:
-    """Seconds and iterations rise, bounds fall, and the last report is what the plan claims but for its safety."""
+    """Seconds and iterations rise, bounds fall, and the last report is what the plan claims, but for safety and tidying."""
     reports: list[Progress] = []
     made = plan(SYMMETRIC, progress=reports.append)
     for before, after in zip(made.history, made.history[1:], strict=False):
@@ -118,5 +118,5 @@ def test_progress_is_reported_and_ends_with_the_plan() -> None:
         assert before.bound >= after.bound
     assert reports[-1] == made.history[-1]
     assert reports[-1].value == pytest.approx(made.value, rel=1e-10)
-    assert reports[-1].bound == pytest.approx(made.bound, rel=1e-10)
+    assert reports[-1].bound == pytest.approx(made.bound, rel=1e-9)
     assert reports[-1].iterations == made.iterations
