@@ -39,6 +39,11 @@ def refusal(data: bytes | str, flags: ImportOptions | None = None) -> str:
     raise AssertionError("it was imported")
 
 
+def flag_notes(topology: Topology) -> list[str]:
+    """The notes that begin with a flag, whole."""
+    return [note for note in topology.notes if note.startswith("--")]
+
+
 def links(topology: Topology) -> dict[tuple[str, str], float]:
     """GB/s of each directed pair, parallel links added up, rounded to 1e-6."""
     sums: dict[tuple[str, str], float] = {}

@@ -12,7 +12,7 @@ from dualcoll.topology.importers import detect as module
 from dualcoll.topology.importers.detect import detect
 from dualcoll.topology.importers.options import ImportOptions
 from dualcoll.topology.model import Kind
-from tests.topology.imported import fixture, links, options, read, refusal
+from tests.topology.imported import fixture, flag_notes, links, options, read, refusal
 
 ISLANDS = fixture("rocm_smi_islands.txt").decode()
 
@@ -88,16 +88,13 @@ def test_what_the_machine_does_not_say_is_asked_for(machine: Path) -> None:
     )
 
 
-def test_what_the_machine_says_may_be_of_no_use(machine: Path) -> None:
-    """A model that nothing needs is refused from the user, not from the machine itself."""
+def test_what_the_machine_says_may_change_nothing(machine: Path) -> None:
+    """A model that nothing needs is noted if the user gave it, not if the machine said it."""
     nvidia_smi(machine, "GPU0 GPU1\nGPU0 X PHB\nGPU1 PHB X\n", "Tesla T4\n" * 2)
-    assert len(detect(options(pcie="Gen3"), machine / "ib").ranks) == 2
-    with pytest.raises(InputError) as error:
-        detect(options("T4", pcie="Gen3"), machine / "ib")
-    assert str(error.value) == (
-        "nvidia-smi topo -m: --gpu: 'T4' is of no use: the matrix shows no NVLink, and --pcie says the PCIe generation; "
-        "leave it out"
-    )
+    assert flag_notes(detect(options(pcie="Gen3"), machine / "ib")) == []
+    assert flag_notes(detect(options("T4", pcie="Gen3"), machine / "ib")) == [
+        "--gpu T4 changed nothing: the matrix shows no NVLink, and --pcie says the PCIe generation"
+    ]
 
 
 def test_mixed_gpus(machine: Path) -> None:
@@ -218,19 +215,14 @@ def test_rocm_smi_refusals(text: str, gpu: str | None, message: str) -> None:
     assert refusal(text, options(gpu)).startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (options("MI100", nic="1Gb/s"), "f: --nic: '1Gb/s' is of no use: rocm-smi does not show NICs; leave it out"),
-        (
-            options("MI100=gpu0"),
-            "f: --gpu: rocm-smi says itself which devices are the GPUs, but 'gpu0' are named; give --gpu 'MI100'",
-        ),
-    ],
-)
-def test_rocm_smi_flags_of_no_use(flags: ImportOptions, message: str) -> None:
-    """What the tables cannot use is refused."""
-    assert refusal(ISLANDS, flags) == message
+def test_rocm_smi_flags_that_it_cannot_use() -> None:
+    """A NIC speed is noted, named GPUs are refused."""
+    assert flag_notes(read(ISLANDS, options("MI100", nic="1Gb/s"))) == [
+        "--nic 1Gb/s changed nothing: rocm-smi does not show NICs"
+    ]
+    assert refusal(ISLANDS, options("MI100=gpu0")) == (
+        "f: --gpu: rocm-smi says itself which devices are the GPUs, but 'gpu0' are named; give --gpu 'MI100'"
+    )
 
 
 def test_rocm_smi_sockets() -> None:
@@ -239,12 +231,10 @@ def test_rocm_smi_sockets() -> None:
     assert links(topology)["cpu0", "cpu1"] == 36.0
     assert not any("CPUs" in note for note in topology.notes)
     pair = "===== Link Type between two GPUs =====\nGPU0 GPU1\nGPU0 0 PCIE\nGPU1 PCIE 0\n"
-    assert refusal(pair, options(cpu="36GB/s")) == (
-        "f: --cpu: '36GB/s' is of no use: all devices are on one CPU; leave it out"
-    )
-    assert refusal(pair, options("MI100", pcie="Gen4")) == (
-        "f: --gpu: 'MI100' is of no use: no GPU has XGMI links, and --pcie says the PCIe generation; leave it out"
-    )
+    assert flag_notes(read(pair, options(cpu="36GB/s"))) == ["--cpu 36GB/s changed nothing: all devices are on one CPU"]
+    assert flag_notes(read(pair, options("MI100", pcie="Gen4"))) == [
+        "--gpu MI100 changed nothing: no GPU has XGMI links, and --pcie says the PCIe generation"
+    ]
 
 
 def test_rocm_smi_without_xgmi() -> None:

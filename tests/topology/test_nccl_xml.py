@@ -9,7 +9,7 @@ import pytest
 from dualcoll.topology.devices import Rates
 from dualcoll.topology.importers import ImportOptions
 from dualcoll.topology.model import Kind
-from tests.topology.imported import fixture, links, names, options, read, refusal
+from tests.topology.imported import fixture, flag_notes, links, names, options, read, refusal
 
 FULL = fixture("nccl_full.xml").decode()
 SKELETON = fixture("nccl_skeleton.xml").decode()
@@ -94,39 +94,51 @@ SAYS_ALL = FULL.replace('speed="0"', 'speed="1000"')
 
 
 @pytest.mark.parametrize(
-    ("text", "flags", "message"),
+    ("text", "flags", "note"),
     [
         (
             SAYS_ALL,
             options("V100"),
-            "--gpu: 'V100' is of no use: the file says itself what its 3 GPUs are (sm90); leave it out",
+            "--gpu V100 changed nothing: the file says itself what its 3 GPUs are (sm90)",
         ),
         (
             ONE_GPU.replace('sm="80" ', ""),
             options("V100"),
-            "--gpu: 'V100' is of no use: the file has no GPU links and says the speed of every PCIe link itself; leave it out",
+            "--gpu V100 changed nothing: the file has no GPU links and says the speed of every PCIe link itself",
         ),
         (
             SAYS_ALL,
             options(nic="100Gb/s"),
-            "--nic: '100Gb/s' is of no use: the file says the speed of its 3 network ports itself; leave it out",
+            "--nic 100Gb/s changed nothing: the file says the speed of its 3 network ports itself",
         ),
-        (ONE_GPU, options(nic="100Gb/s"), "--nic: '100Gb/s' is of no use: the file has no NIC; leave it out"),
+        (ONE_GPU, options(nic="100Gb/s"), "--nic 100Gb/s changed nothing: the file has no NIC"),
         (
             SAYS_ALL,
             options(pcie="Gen3"),
-            "--pcie: 'Gen3' is of no use: the file says the speed of every PCIe link itself; leave it out",
+            "--pcie Gen3 changed nothing: the file says the speed of every PCIe link itself",
         ),
         (
             SAYS_ALL,
             options(cpu="40GB/s"),
-            "--cpu: '40GB/s' is of no use: the file says itself what its CPUs are; leave it out",
+            "--cpu 40GB/s changed nothing: the file says itself what its CPUs are",
         ),
         (
             ONE_GPU,
             options(cpu="40GB/s"),
-            "--cpu: '40GB/s' is of no use: the file has no two CPUs in one host; leave it out",
+            "--cpu 40GB/s changed nothing: the file has no two CPUs in one host",
         ),
+    ],
+)
+def test_flags_that_change_nothing(text: str, flags: ImportOptions, note: str) -> None:
+    """What the file says wins; a flag that nothing used leaves one note, and the links as they are."""
+    topology = read(text, flags)
+    assert flag_notes(topology) == [note]
+    assert topology.links == read(text).links
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "message"),
+    [
         (
             ONE_GPU,
             options("A100=1:0.0,2:0.0,3:0.0"),
@@ -139,8 +151,8 @@ SAYS_ALL = FULL.replace('speed="0"', 'speed="1000"')
         ),
     ],
 )
-def test_flags_of_no_use(text: str, flags: ImportOptions, message: str) -> None:
-    """What the file says wins; a flag that nothing used, or that names what is not there, is refused."""
+def test_devices_that_are_not_there(text: str, flags: ImportOptions, message: str) -> None:
+    """A flag that names a device which the file does not have is refused, with those that it has."""
     assert refusal(text, flags) == f"f: {message}"
 
 
@@ -148,9 +160,12 @@ def test_flags_used_for_a_part() -> None:
     """A flag that something uses leaves alone what the file says, aloud."""
     topology = read(FULL, options(nic="100Gb/s"))
     assert [node.ports for node in topology.nodes if node.ports] == [(50e9, 25e9), (12.5e9,)]
-    assert "--nic is used only for ports whose speed the file does not say" in topology.notes
+    assert flag_notes(topology) == ["--nic is used only for ports whose speed the file does not say"]
     topology = read(ONE_GPU.replace("8 GT/s", "Unknown"), options("V100"))
     assert links(topology)["gpu0", "cpu0"] == 15.75
+    assert flag_notes(topology) == []
+    topology = read(SAYS_ALL.replace("32.0 GT/s PCIe", "Unknown"), options("V100"))
+    assert flag_notes(topology) == ["--gpu is not used for GPU links: the file says what its GPUs are"]
 
 
 def test_cpu_is_the_rate_between_unknown_sockets() -> None:

@@ -127,7 +127,7 @@ def wire_gpu_links(
     _note_one_way(wiring)
     _note_unequal(wiring, gpus)
     _note_excerpt(wiring, gpus)
-    if choice is not None and not wiring.used_choice and any(placed.gpu.links for placed in gpus):
+    if choice is not None and choice.used and not wiring.used_choice and any(placed.gpu.links for placed in gpus):
         wiring.notes.append("--gpu is not used for GPU links: the file says what its GPUs are")
     if wiring.unknown:
         more = f" and {len(wiring.unknown) - 4} more" if len(wiring.unknown) > 4 else ""

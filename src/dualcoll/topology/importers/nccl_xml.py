@@ -211,7 +211,7 @@ class _Reader:
                 self.notes.append(
                     f"net speed implausible, such as {ports[0]}, on {counted(len(ports), 'port')}: {kept}"
                 )
-        if self.nic and self.said_ports:
+        if self.nic and self.nic.used and self.said_ports:
             self.notes.append("--nic is used only for ports whose speed the file does not say")
         if self.default_ports:
             self.notes.append(

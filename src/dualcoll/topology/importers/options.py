@@ -1,6 +1,6 @@
 """What the user says beside the file: GPU model, NIC speed, PCIe generation, rate between CPUs, whose rates.
 
-What the file says wins. A flag that nothing used is refused, because the user believes otherwise.
+What the file says wins. A flag that nothing used is noted, because the user believes otherwise.
 """
 
 from __future__ import annotations
