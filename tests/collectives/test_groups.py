@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dualcoll.collectives.groups import participants_of
 from dualcoll.errors import InputError
+from dualcoll.topology.model import Topology
 from tests.packing.fabrics import fabric
 
 # nodes:    0   1   2   3   4   5; ranks 0..3 are g0, g1, h0, g3
@@ -26,10 +29,28 @@ def test_ranks_by_number_range_and_name(asked: str | list[int | str] | None, nod
     assert [TOPOLOGY.nodes[i].name for i in participants_of(TOPOLOGY, asked)] == nodes
 
 
+def called(*names: str) -> Topology:
+    """Two ranks of these names, one cable between them."""
+    pair = fabric("g0-g1:1")
+    return replace(pair, nodes=tuple(replace(node, name=name) for node, name in zip(pair.nodes, names, strict=True)))
+
+
 def test_a_node_called_like_a_number_is_meant_by_its_name() -> None:
-    """Text that is a node's name goes before its reading as a number."""
-    topology = fabric("g1-s0:1, g0-s0:1")
-    assert participants_of(topology, "g0,0") == (2, 0)
+    """A node whose name is a number that is no other rank's."""
+    topology = called("0", "7")
+    assert [topology.nodes[i].name for i in participants_of(topology, "7,0")] == ["7", "0"]
+
+
+def test_a_name_that_is_the_number_of_another_rank_is_refused() -> None:
+    """As text it may mean either; as a number or a range it can only be the number."""
+    topology = called("a", "0")
+    with pytest.raises(InputError) as caught:
+        participants_of(topology, "0")
+    assert str(caught.value) == (
+        "ranks: 0 is the name of one rank and the number of another, a; rename the nodes, or give ranks as a range such as 0-1"
+    )
+    assert [topology.nodes[i].name for i in participants_of(topology, [0])] == ["a"]
+    assert [topology.nodes[i].name for i in participants_of(topology, "0-1")] == ["a", "0"]
 
 
 @pytest.mark.parametrize(
