@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualcoll.certificates import Proof, check_plan
 from dualcoll.collectives.catalogue import canonical_name
@@ -19,7 +20,7 @@ from dualcoll.packing.cuts import cut_prices, least_cut
 from dualcoll.packing.few_trees import fewer, frontier
 from dualcoll.packing.finish import claims, plan_trees, tidied
 from dualcoll.packing.garg_konemann import epsilon_for, garg_konemann
-from dualcoll.packing.problem import UNLIMITED, Shape
+from dualcoll.packing.problem import UNLIMITED, Packing, Shape
 from dualcoll.packing.warm_start import start_from
 from dualcoll.plans.document import PlanDocument, plan_to_document
 from dualcoll.plans.file import read_document
@@ -78,15 +79,7 @@ def plan(
     """
     name = canonical_name(collective)
     message = parse_size(size)
-    if forward not in tuple(Forwarding):
-        raise InputError(f"forward {forward!r} is not known", hint='use "switches" or "all"')
-    if method not in METHODS:
-        raise InputError(f"method {method!r} is not known", hint=f"use one of {', '.join(METHODS)}")
-    for limit, most in (("max_trees", max_trees), ("max_depth", max_depth)):
-        if most is not None and most < 1:
-            raise InputError(f"{limit} {most} is not a positive number")
-        if most is not None and method != "auto":
-            raise InputError(f"{limit} needs the method auto", where=f"method {method}")
+    _check_wishes(forward, method, {"max_trees": max_trees, "max_depth": max_depth}, start)
     forwarding = Forwarding(forward)
     participants = participants_of(topology, ranks)
     clock = meter or Meter(stop or Gap(0.0), progress)
@@ -105,14 +98,8 @@ def plan(
     tradeoffs = frontier(problem, packing, max_trees or UNLIMITED, shape.max_depth, random) if pareto else ()
     if max_trees is not None and np.count_nonzero(packing.rates) > max_trees:
         packing = fewer(problem, packing, max_trees, shape, random)
-        gap = relative_gap(packing.value, packing.bound)
-        if gap > max(clock.stop.gap, OPTIMAL_GAP):
-            outcome = Outcome.LIMITED
-        elif gap > OPTIMAL_GAP and outcome is Outcome.OPTIMAL:
-            outcome = Outcome.GAP
-    alike = link_classes(topology, participants, by_capacity=True, most=MANY_CLASSES)
-    rows = np.concatenate([alike, alike.max() + 1 + np.arange(len(topology.shared))])
-    packing = tidied(problem, packing, rows)
+        outcome = _outcome_of_few(packing, outcome, clock.stop.gap)
+    packing = tidied(problem, packing, _alike_rows(topology, participants))
     trees = plan_trees(problem, packing, participants, message)
     value, bound, prices = claims(problem, packing, trees)
     links = problem.fabric.links
@@ -136,6 +123,33 @@ def plan(
         frontier=tradeoffs,
     )
     return replace(made, bottleneck=bottlenecks(made))
+
+
+def _check_wishes(forward: str, method: str, limits: dict[str, int | None], start: Plan | None) -> None:
+    if forward not in tuple(Forwarding):
+        raise InputError(f"forward {forward!r} is not known", hint='use "switches" or "all"')
+    if method not in METHODS:
+        raise InputError(f"method {method!r} is not known", hint=f"use one of {', '.join(METHODS)}")
+    for limit, most in limits.items():
+        if most is not None and most < 1:
+            raise InputError(f"{limit} {most} is not a positive number")
+        if most is not None and method != "auto":
+            raise InputError(f"{limit} needs the method auto", where=f"method {method}")
+    if start is not None and method != "auto":
+        raise InputError("starting from a plan needs the method auto", where=f"method {method}")
+
+
+def _outcome_of_few(packing: Packing, outcome: Outcome, asked: float) -> Outcome:
+    gap = relative_gap(packing.value, packing.bound)
+    if gap > max(asked, OPTIMAL_GAP):
+        return Outcome.LIMITED
+    return Outcome.GAP if gap > OPTIMAL_GAP and outcome is Outcome.OPTIMAL else outcome
+
+
+def _alike_rows(topology: Topology, participants: tuple[int, ...]) -> NDArray[np.int64]:
+    """A class for every capacity row: links that look alike share one, shared capacities have their own."""
+    alike = link_classes(topology, participants, by_capacity=True, most=MANY_CLASSES)
+    return np.concatenate([alike, alike.max() + 1 + np.arange(len(topology.shared))])
 
 
 def check(plan: Plan | PlanDocument | str | Path, topology: Topology | None = None) -> Proof:

@@ -15,27 +15,9 @@ Floats = NDArray[np.float64]
 
 
 @nb.njit(cache=True)
-def voronoi_spanning_tree(
-    ptr: Ints, head: Ints, cable: Ints, end_a: Ints, end_b: Ints, price: Floats, terminals: int
-) -> tuple[float, Ints, Ints, Ints]:
-    """A minimum spanning tree of the terminals' metric closure, routed, in O(E log E).
-
-    One multi-source search grows a cell around every terminal. A minimum spanning tree of the closure is found among the paths
-    "terminal, its cell, a cable into another cell, that cell's terminal" (Mehlhorn, Inf. Proc. Letters 27, 1988).
-
-    Args:
-        ptr, head, cable: CSR of the undirected graph, int64 (V+1,), (2K,), (2K,); vertices 0..terminals-1 are the terminals.
-        end_a, end_b: ends of each cable, int64 (K,).
-        price: float64 (K,), not negative.
-        terminals: n, at least 2, connected to each other.
-
-    Returns:
-        cost: sum of the paths' prices.
-        edges: int64 (n-1, 2), terminals (u, v).
-        path_ptr, path: CSR of the walk from u to v, int64 (n,) and (H,), as ``2 * cable + (0 if walked from a to b else 1)``.
-    """
+def _cells(ptr: Ints, head: Ints, cable: Ints, price: Floats, terminals: int) -> tuple[Floats, Ints, Ints]:
+    """Distance to the nearest terminal, that terminal, and the cable by which it is reached, for every vertex."""
     vertices = ptr.size - 1
-    cables = end_a.size
     dist = np.full(vertices, np.inf)
     cell = np.full(vertices, -1, np.int64)
     via = np.full(vertices, -1, np.int64)
@@ -61,7 +43,32 @@ def voronoi_spanning_tree(
                 cell[y] = cell[x]
                 via[y] = cable[arc]
                 size = heap_push(keys, items, size, reach, y)
+    return dist, cell, via
 
+
+@nb.njit(cache=True)
+def voronoi_spanning_tree(
+    ptr: Ints, head: Ints, cable: Ints, end_a: Ints, end_b: Ints, price: Floats, terminals: int
+) -> tuple[float, Ints, Ints, Ints]:
+    """A minimum spanning tree of the terminals' metric closure, routed, in O(E log E).
+
+    One multi-source search grows a cell around every terminal. A minimum spanning tree of the closure is found among the paths
+    "terminal, its cell, a cable into another cell, that cell's terminal" (Mehlhorn, Inf. Proc. Letters 27, 1988).
+
+    Args:
+        ptr, head, cable: CSR of the undirected graph, int64 (V+1,), (2K,), (2K,); vertices 0..terminals-1 are the terminals.
+        end_a, end_b: ends of each cable, int64 (K,).
+        price: float64 (K,), not negative.
+        terminals: n, at least 2, connected to each other.
+
+    Returns:
+        cost: sum of the paths' prices.
+        edges: int64 (n-1, 2), terminals (u, v).
+        path_ptr, path: CSR of the walk from u to v, int64 (n,) and (H,), as ``2 * cable + (0 if walked from a to b else 1)``.
+    """
+    vertices = ptr.size - 1
+    cables = end_a.size
+    dist, cell, via = _cells(ptr, head, cable, price, terminals)
     crossing = np.empty(cables, np.int64)
     weight = np.empty(cables)
     count = 0
