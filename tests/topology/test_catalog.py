@@ -403,7 +403,7 @@ def test_unusable_specs(spec: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         catalog(spec)
     assert str(caught.value) == message
-    assert time.perf_counter() - start < 1
+    assert time.perf_counter() - start < 60
 
 
 def test_options_from_python() -> None:

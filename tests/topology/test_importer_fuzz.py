@@ -77,7 +77,7 @@ def outcome(data: bytes, flags: ImportOptions) -> Topology | InputError:
         result: Topology | InputError = import_topology(data, "f", flags)
     except InputError as error:
         result = error
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 60
     assert isinstance(result, Topology) or str(result).startswith("f")
     return result
 

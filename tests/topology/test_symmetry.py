@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import itertools
 
+import networkx as nx
 import numpy as np
 import pytest
 
+from dualcoll.testing import degrade
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Kind, Link, Node, Topology
 from dualcoll.topology.symmetry import link_classes
@@ -78,3 +80,47 @@ def test_regular_fabrics_have_few_classes() -> None:
     assert np.unique(link_classes(boxes, boxes.ranks[:-1], by_capacity=True)).size > 6
     torus = catalog("torus:4x4")
     assert np.unique(link_classes(torus, torus.ranks, by_capacity=True)).size == 1
+
+
+def test_a_limit_on_classes_ends_the_refinement() -> None:
+    """Where there are more classes than asked for, none of them is worth refining; where there are fewer, all is as ever."""
+    line = catalog("line:40")
+    many = link_classes(line, line.ranks, by_capacity=True)
+    assert many.max() + 1 == 39
+    few = link_classes(line, line.ranks, by_capacity=True, most=8)
+    assert few.max() + 1 < many.max() + 1
+    np.testing.assert_array_equal(link_classes(line, line.ranks, by_capacity=True, most=100), many)
+
+
+@pytest.mark.parametrize(("name", "classes"), [("petersen", 1), ("frucht", 1), ("prism and its like", 1)])
+def test_a_regular_graph_is_one_class_whether_its_cables_are_orbits_or_not(name: str, classes: int) -> None:
+    """Colour refinement sees degrees alone: Petersen's graph is one orbit, Frucht's has no automorphism at all."""
+    graph = {
+        "petersen": nx.petersen_graph(),
+        "frucht": nx.LCF_graph(12, [-5, -2, -4, 2, 5, -2, 2, 5, -2, -5, 4, 2], 1),
+        "prism and its like": nx.disjoint_union(nx.circular_ladder_graph(3), nx.complete_bipartite_graph(3, 3)),
+    }[name]
+    nodes = tuple(Node(f"g{i}", Kind.GPU, box=f"b{i}") for i in range(len(graph)))
+    links = tuple(Link(a, b, 1e9) for pair in graph.edges for a, b in (pair, pair[::-1]))
+    topology = Topology(nodes, links)
+    assert link_classes(topology, topology.ranks, by_capacity=True).max() + 1 == classes
+
+
+def test_degraded_cables_are_told_apart_only_where_capacity_counts() -> None:
+    """Without capacities, the classes of the degraded fabric are those of the fabric; with them there are more."""
+    plain, slow = catalog("dgx-h100:boxes=4"), degrade(catalog("dgx-h100:boxes=4"), 1)
+    alike = link_classes(plain, plain.ranks, by_capacity=False)
+    np.testing.assert_array_equal(link_classes(slow, slow.ranks, by_capacity=False), alike)
+    assert link_classes(slow, slow.ranks, by_capacity=True).max() > alike.max()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_round_refines_the_one_before(seed: int) -> None:
+    """No round tells links by their own ends; more rounds only split classes, up to those without a limit."""
+    topology = _random(seed)
+    found = [link_classes(topology, topology.ranks, by_capacity=True, rounds=r) for r in (0, 1, 2, 8)]
+    looks = {(topology.nodes[x.tail].kind, topology.nodes[x.head].kind, x.capacity) for x in topology.links}
+    assert np.unique(found[0]).size == len(looks)
+    for coarse, fine in itertools.pairwise(found):
+        assert len({*zip(coarse.tolist(), fine.tolist(), strict=True)}) == np.unique(fine).size
+    np.testing.assert_array_equal(found[-1], link_classes(topology, topology.ranks, by_capacity=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -96,7 +97,7 @@ def writable(path: Path | None, flag: str, *others: object) -> None:
             "`-` is not a file", where=flag, hint="name a file, or use --json for the result on standard output"
         )
     for other in filter(None, others):
-        if Path(str(other)).absolute() == path.absolute():
+        if os.path.realpath(str(other)) == os.path.realpath(path):
             raise InputError(f"{path} is also an input or another output", where=flag, hint="name another file")
     if not path.absolute().parent.is_dir():
         raise InputError(f"folder {path.absolute().parent} does not exist", where=flag)
