@@ -84,3 +84,43 @@ def test_no_time_left_is_said() -> None:
     assert solution.duals.shape == (400,)
     assert np.isfinite(solution.rates).all()
     _assert_optimal(master.solve(float("inf")), loads)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rates_and_duals_fit_each_other(seed: int) -> None:
+    """A row with a price is full, and a column with a rate costs exactly 1: what goes wrong where a sign is wrong."""
+    loads = _columns(seed)
+    master = PackingMaster(len(loads))
+    _add(master, loads)
+    solution = master.solve(float("inf"))
+    np.testing.assert_allclose((loads @ solution.rates)[solution.duals > 1e-9], 1.0, rtol=1e-7)
+    np.testing.assert_allclose((solution.duals @ loads)[solution.rates > 1e-9], 1.0, rtol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fabric_has_many_rows_and_few_columns(seed: int) -> None:
+    """Hundreds of rows, many of them alike: equal to scipy, with no more rates than columns or rows."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 12))
+    loads = np.repeat(rng.integers(0, 4, (40, count)).astype(float), 8, axis=0)
+    loads[0] += 1.0
+    master = PackingMaster(len(loads))
+    _add(master, loads)
+    solution = master.solve(float("inf"))
+    _assert_optimal(solution, loads)
+    reference: Any = linprog(-np.ones(count), A_ub=loads, b_ub=np.ones(len(loads)))
+    assert solution.rates.sum() == pytest.approx(-reference.fun, rel=1e-9)
+    assert solution.rates.shape == (count,)
+    assert solution.duals.shape == (len(loads),)
+
+
+def test_columns_that_are_added_keep_those_that_are_there() -> None:
+    """A solve between does not renumber: rates stand in the order of adding."""
+    master = PackingMaster(2)
+    master.add(np.array([0]), np.array([1.0]))
+    np.testing.assert_allclose(master.solve(1.0).rates, [1.0])
+    master.add(np.array([1]), np.array([0.5]))
+    master.add(np.array([0, 1]), np.array([1.0, 1.0]))
+    solution = master.solve(1.0)
+    np.testing.assert_allclose(solution.rates, [1.0, 2.0, 0.0])
+    np.testing.assert_allclose(solution.duals, [1.0, 2.0])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import networkx as nx
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from dualcoll.errors import InputError
 from dualcoll.routing.policy_graph import PolicyGraph, policy_graph, require_connected
+from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Forwarding, Kind, Link, Node, Topology
 from tests.packing.exact import allowed, cheapest_distances, routes
 from tests.packing.fabrics import fabric
@@ -152,3 +154,15 @@ def test_connected_means_strongly_connected_by_routes(seed: int) -> None:
     else:
         with pytest.raises(InputError, match="cannot"):
             require_connected(topology, participants, graph)
+
+
+def test_memory_of_the_connectivity_check_grows_with_the_links() -> None:
+    """Four thousand ranks need no table of ranks by ranks, which would take 128 MB."""
+    topology = catalog("star:4000")
+    graph = policy_graph(topology, topology.ranks, SWITCHES)
+    require_connected(topology, topology.ranks, graph)  # compiled by now
+    tracemalloc.start()
+    require_connected(topology, topology.ranks, graph)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8e6
