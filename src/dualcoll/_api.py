@@ -90,7 +90,7 @@ def plan(
     clock.begin()
     if method == "auto":
         known = start_from(start, topology, participants, forwarding, problem) if start is not None else Start()
-        known = Start((*known.prices, cut_prices(problem, cut)), known.columns)
+        known = replace(known, prices=(*known.prices, cut_prices(problem, cut)))
         packing, outcome, calls = column_generation(problem, clock, seed, shape, known)
     else:
         packing, outcome, calls = garg_konemann(problem, epsilon_for(clock.stop.gap), clock)
@@ -142,7 +142,7 @@ def _check_wishes(forward: str, method: str, limits: dict[str, int | None], star
 def _outcome_of_few(packing: Packing, outcome: Outcome, asked: float) -> Outcome:
     gap = relative_gap(packing.value, packing.bound)
     if gap > max(asked, OPTIMAL_GAP):
-        return Outcome.LIMITED
+        return outcome if outcome in (Outcome.TIME, Outcome.INTERRUPTED) else Outcome.LIMITED
     return Outcome.GAP if gap > OPTIMAL_GAP and outcome is Outcome.OPTIMAL else outcome
 
 

@@ -41,7 +41,7 @@ FEW_ROWS = 300  # problems this small are solved on to the optimum, whatever gap
 SPARE_LEVELS = 4  # for what the last level leaves, and for trees that did not fit
 MOST_LEVELS = 24  # of a spread packing: 2**-24 is below any gap worth asking for
 WARM_UP = 200  # rounds of prices; more do not pay before the LP has spoken
-AGAIN = 20  # rounds, from prices and with columns that are known to be good
+AGAIN = 60  # rounds, from prices and with columns that are known to be good
 EPSILON = 0.3
 MIX = (0.0, 0.3, 0.7)  # shares of the best prices among the LP's duals
 FLOOR = 1e-9  # share of the price that is spread over all rows
@@ -50,10 +50,16 @@ FLAT = Shape(flatness=0.02)  # shallow enough at no cost in rate
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is known before the search: prices float64 (M,) that may prove a good bound, and columns that may pack well."""
+    """What is known before the search.
+
+    Attributes:
+        prices: float64 (M,) each, that may prove a good bound.
+        columns, rates: a packing that may be good once it is scaled to fit; rates in any unit.
+    """
 
     prices: tuple[Floats, ...] = ()
     columns: tuple[Column, ...] = ()
+    rates: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -72,7 +78,7 @@ class _Best:
 
     def propose(self, rates: Floats) -> None:
         """Take rates of the pool's columns over if they are better once scaled to fit."""
-        congestion = self.pool.congestion(rates)
+        congestion = self.pool.congestion(rates) if rates.any() else 0.0
         if congestion > 0 and rates.sum() / congestion > self.value:
             self.rates, self.value = rates / congestion, float(rates.sum() / congestion)
 
@@ -129,8 +135,8 @@ def column_generation(
     if problem.classes and isinstance(problem.oracle, SpreadingOracle):
         ended = _start_spread(best, random)  # known columns would not make it faster
     else:
-        for column in start.columns:
-            best.take(column, problem.loads(column))
+        packed = zip(start.columns, start.rates, strict=True)
+        best.propose(np.array([rate for column, rate in packed if best.take(column, problem.loads(column))]))
         ended = _start_priced(best, random, AGAIN if start.columns else WARM_UP)
     # an optimum that is no basic solution would have more columns than it needs
     if ended is None or not len(best.pool) or (ended is Outcome.OPTIMAL and not meter.spent):
@@ -177,8 +183,7 @@ def _start_priced(best: _Best, random: np.random.Generator, rounds: int) -> Outc
                 best.take(column, problem.loads(column))
     warm = PriceLoop(problem, EPSILON, jitter=random.random(problem.capacity.size))
     if known:
-        warm.begin_at(_mixed(problem, best.prices, None, 0.0))
-        best.propose(np.ones(known))
+        warm.begin_at(_mixed(problem, best.prices))
     ended: Outcome | None = None
     while ended is None and warm.rounds < rounds:
         warm.step()

@@ -47,7 +47,8 @@ def fewer(problem: PackingProblem, packing: Packing, most: int, shape: Shape, ra
         for part, levels in itertools.islice(trials, min(MOST_TRIALS, max(FEWEST_TRIALS, TRIED_TREES // most))):
             before = len(pool)
             schedule = Schedule(levels, most // levels)
-            spread_packing(problem, packing.prices, part * packing.bound, pool, schedule, shape, random)
+            tried = shape if len(candidates) % 2 else Shape(FLATNESSES[-1], shape.max_depth)
+            spread_packing(problem, packing.prices, part * packing.bound, pool, schedule, tried, random)
             candidates.append(np.arange(before, len(pool)))
     best, chosen = np.zeros(0), np.zeros(0, np.int64)
     for columns in candidates:

@@ -62,7 +62,8 @@ def start_from(
         return Start(prices=(prices,))  # a spread packing is made faster than trees are mended
     mender = _Mender(policy_graph(topology, participants, forwarding), problem, prices)
     columns = [mender.mended(tree, link_of, rank_of) for tree in previous.trees]
-    return Start(prices=(prices,), columns=tuple(column for column in columns if column is not None))
+    whole = [(column, tree.rate) for column, tree in zip(columns, previous.trees, strict=True) if column is not None]
+    return Start((prices,), tuple(column for column, _ in whole), tuple(rate for _, rate in whole))
 
 
 class _Mender:
