@@ -4,7 +4,7 @@
     python -m benchmarks --growth [FILE.html]       time and memory from 64 to 16,384 GPUs, and their picture
 
 Each instance runs in a process of its own, after one run of its small form that loads (or, the first time, compiles) the
-kernels. Seconds are the solver's, with building the problem and the in-network cut; "bound" is when the best bound stood;
+kernels. Seconds are the search's, without building the problem; "bound_s" is when the best bound stood;
 "check" is the exact proof; memory is the process's peak without the proof.
 """
 

@@ -59,7 +59,6 @@ INSTANCES = (
         for seed in range(3)
     ),
     Instance("torus-8x8", _spec("torus:8x8", "torus:3x3")),
-    Instance("torus-8x8-degraded", _degraded("torus:8x8", "torus:3x3", 0)),
     Instance("fat-tree-8", _spec("fat-tree:k=8", "fat-tree:k=4")),
     Instance("fat-tree-8-degraded", _degraded("fat-tree:k=8", "fat-tree:k=4", 0)),
     Instance("p5-x16", _spec("p5:boxes=16", "p5:boxes=2"), gap=1e-3),
