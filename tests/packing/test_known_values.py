@@ -8,7 +8,7 @@ from dualcoll._api import check, plan
 from dualcoll.packing.allreduce import Columns, allreduce_problem
 from dualcoll.packing.column_generation import column_generation
 from dualcoll.plans.model import Plan
-from dualcoll.progress import Gap, Meter
+from dualcoll.progress import Gap, Meter, Seconds
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
 from tests.packing.fabrics import GB, fabric
@@ -70,6 +70,12 @@ def test_catalogue_fabrics(spec: str, optimum: float) -> None:
 def test_a100_boxes_on_two_switches() -> None:
     """Two boxes whose NICs, nodes of their own, alternate between two switches."""
     _assert_known(plan(a100_boxes(2)), 173.333333333)
+
+
+def test_a_thousand_gpus_on_rails() -> None:
+    """128 boxes of eight, balanced to a millionth and proved: 400 Q / (2 (Q - 1))."""
+    made = plan(catalog("dgx-h100:boxes=128"), stop=Gap(1e-6) | Seconds(60))
+    _assert_known(made, 400 * 128 / 254)
 
 
 @pytest.mark.parametrize("boxes", [2, 3, 4])
