@@ -70,9 +70,9 @@ def report(plan: Plan, path: str | Path) -> None:
             (
                 ("algbw", format_bandwidth(plan.algbw)),
                 ("busbw, as nccl-tests counts", format_bandwidth(plan.busbw)),
-                ("bound: the most that end points reach", format_bandwidth(plan.bound)),
+                ("bound: the most without computing in the network", format_bandwidth(plan.bound)),
                 ("proved gap", gap_text(plan)),
-                ("bound if switches reduce", format_bandwidth(plan.in_network.capacity)),
+                ("bound if every node forwards and reduces", format_bandwidth(plan.in_network.capacity)),
                 (f"predicted for {format_size(plan.size)}", format_time(times.total)),
                 ("least time, from latencies", format_time(times.latency_bound)),
                 ("trees, most edges to the root", f"{len(plan.trees)}, {times.depth}"),
