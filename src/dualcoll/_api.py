@@ -24,7 +24,7 @@ from dualcoll.packing.problem import UNLIMITED, Packing, Shape
 from dualcoll.packing.warm_start import start_from
 from dualcoll.plans.document import PlanDocument, plan_to_document
 from dualcoll.plans.file import read_document
-from dualcoll.plans.model import Plan
+from dualcoll.plans.model import Plan, Tradeoff
 from dualcoll.progress import OPTIMAL_GAP, Gap, Meter, Outcome, Progress, Stop, relative_gap
 from dualcoll.topology.model import Forwarding, Topology
 from dualcoll.topology.symmetry import link_classes
@@ -79,7 +79,7 @@ def plan(
     """
     name = canonical_name(collective)
     message = parse_size(size)
-    _check_wishes(forward, method, {"max_trees": max_trees, "max_depth": max_depth}, start)
+    _check_wishes(forward, method, {"max_trees": max_trees, "max_depth": max_depth}, start, pareto)
     forwarding = Forwarding(forward)
     participants = participants_of(topology, ranks)
     clock = meter or Meter(stop or Gap(0.0), progress)
@@ -95,10 +95,14 @@ def plan(
     else:
         packing, outcome, calls = garg_konemann(problem, epsilon_for(clock.stop.gap), clock)
     random = np.random.default_rng(seed)
-    tradeoffs = frontier(problem, packing, max_trees or UNLIMITED, shape.max_depth, random) if pareto else ()
+    full = packing
     if max_trees is not None and np.count_nonzero(packing.rates) > max_trees:
-        packing = fewer(problem, packing, max_trees, shape, random)
-        outcome = _outcome_of_few(packing, outcome, clock.stop.gap)
+        packing = fewer(problem, full, max_trees, shape, random, lambda: clock.spent)
+        outcome = _outcome_of_few(packing, outcome, clock)
+    tradeoffs: tuple[Tradeoff, ...] = ()
+    if pareto:
+        most = max_trees or UNLIMITED
+        tradeoffs = frontier(problem, full, most, shape.max_depth, random, lambda: clock.spent)
     packing = tidied(problem, packing, _alike_rows(topology, participants))
     trees = plan_trees(problem, packing, participants, message)
     value, bound, prices = claims(problem, packing, trees)
@@ -125,7 +129,7 @@ def plan(
     return replace(made, bottleneck=bottlenecks(made))
 
 
-def _check_wishes(forward: str, method: str, limits: dict[str, int | None], start: Plan | None) -> None:
+def _check_wishes(forward: str, method: str, limits: dict[str, int | None], start: Plan | None, pareto: bool) -> None:
     if forward not in tuple(Forwarding):
         raise InputError(f"forward {forward!r} is not known", hint='use "switches" or "all"')
     if method not in METHODS:
@@ -135,14 +139,18 @@ def _check_wishes(forward: str, method: str, limits: dict[str, int | None], star
             raise InputError(f"{limit} {most} is not a positive number")
         if most is not None and method != "auto":
             raise InputError(f"{limit} needs the method auto", where=f"method {method}")
+    if pareto and method != "auto":
+        raise InputError("the table of fewer trees needs the method auto", where=f"method {method}")
     if start is not None and method != "auto":
         raise InputError("starting from a plan needs the method auto", where=f"method {method}")
 
 
-def _outcome_of_few(packing: Packing, outcome: Outcome, asked: float) -> Outcome:
+def _outcome_of_few(packing: Packing, outcome: Outcome, clock: Meter) -> Outcome:
     gap = relative_gap(packing.value, packing.bound)
-    if gap > max(asked, OPTIMAL_GAP):
-        return outcome if outcome in (Outcome.TIME, Outcome.INTERRUPTED) else Outcome.LIMITED
+    if gap > max(clock.stop.gap, OPTIMAL_GAP):
+        if clock.spent:
+            return Outcome.INTERRUPTED if clock.interrupted else Outcome.TIME
+        return Outcome.LIMITED
     return Outcome.GAP if gap > OPTIMAL_GAP and outcome is Outcome.OPTIMAL else outcome
 
 

@@ -70,7 +70,10 @@ def test_from_needs_a_plan_of_the_same_ranks(run: Run, tmp_path: Path) -> None:
     done = run("plan", "star:5", "allreduce", "--from", file)
     assert done.code == 2
     assert done.out == ""
-    assert "the previous plan is for other ranks: g4; start from a plan of the same ranks, or from none" in done.err
+    assert (
+        "the previous plan is for other ranks: it lacks g4; start from a plan of the same ranks, or from none"
+        in done.err
+    )
     other.write_text("{}")
     missing = tmp_path / "missing.json"
     for path in (other, missing):

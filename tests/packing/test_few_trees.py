@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dualcoll._api import check, plan
 from dualcoll.diagnosis.timing import timing
 from dualcoll.errors import InputError
+from dualcoll.packing.allreduce import allreduce_problem
+from dualcoll.packing.column_generation import FLAT, column_generation
+from dualcoll.packing.few_trees import fewer, frontier
 from dualcoll.plans.model import Plan
-from dualcoll.progress import Gap, Outcome
+from dualcoll.progress import Gap, Meter, Outcome
 from dualcoll.testing import degrade
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.file import read_topology
@@ -131,3 +135,21 @@ def test_unusable_limits_are_refused(limit: str) -> None:
     with pytest.raises(InputError) as caught:
         plan(topology, method="garg-konemann", stop=Gap(0.1), **{limit: 4})  # type: ignore[arg-type]
     assert str(caught.value) == f"method garg-konemann: {limit} needs the method auto"
+
+
+def test_trials_end_when_told_to() -> None:
+    """Time over or Ctrl-C keeps the packing with the slowest columns dropped, and tries no further sizes for the table."""
+    topology = catalog("dgx-h100:boxes=4")
+    problem = allreduce_problem(topology, topology.ranks)
+    packing, _, _ = column_generation(problem, Meter(Gap(1e-6)))
+    few = fewer(problem, packing, 4, FLAT, np.random.default_rng(0), lambda: True)
+    assert 1 <= len(few.columns) <= 4
+    assert 0 < few.value <= packing.bound
+    assert len(frontier(problem, packing, 64, 2**31, np.random.default_rng(0), lambda: True)) == 1
+
+
+def test_the_table_needs_the_method_auto() -> None:
+    """Beside Garg-Könemann the table would show packings that beat the plan."""
+    with pytest.raises(InputError) as caught:
+        plan(catalog("star:4"), method="garg-konemann", stop=Gap(0.1), pareto=True)
+    assert str(caught.value) == "method garg-konemann: the table of fewer trees needs the method auto"

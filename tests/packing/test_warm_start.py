@@ -197,12 +197,13 @@ def test_other_ranks_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         plan(six, start=plan(eight))
     assert str(caught.value) == (
-        "the previous plan is for other ranks: g6, g7; start from a plan of the same ranks, or from none"
+        "the previous plan is for other ranks: it also has g6, g7; start from a plan of the same ranks, or from none"
     )
     with pytest.raises(InputError) as caught:
         plan(eight, ranks="0-1", start=plan(eight))
     assert str(caught.value) == (
-        "the previous plan is for other ranks: g2, g3, g4, g5, g6, …; start from a plan of the same ranks, or from none"
+        "the previous plan is for other ranks: it also has g2, g3, g4, g5, g6, …; "
+        "start from a plan of the same ranks, or from none"
     )
 
 

@@ -8,6 +8,7 @@ with its slowest columns dropped, a few at a time. The rates of the chosen colum
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,45 +31,64 @@ FEWEST_TRIALS, MOST_TRIALS = 3, 75
 DROP = 0.25  # of the columns that are too many, at a time
 
 
-def fewer(problem: PackingProblem, packing: Packing, most: int, shape: Shape, random: np.random.Generator) -> Packing:
+def fewer(
+    problem: PackingProblem,
+    packing: Packing,
+    most: int,
+    shape: Shape,
+    random: np.random.Generator,
+    over: Callable[[], bool] = lambda: False,
+) -> Packing:
     """The best packing found with at most ``most`` columns; the prices and the bound stay.
 
     Args:
         packing: feasible, with any number of columns.
         most: K, at least 1. shape: of columns made for the purpose; those of ``packing`` are taken as they are.
+        random: for the trials.
+        over: asked between trials; True keeps the best so far.
     """
     pool = ColumnPool(problem)
     numbers = [pool.add(column, problem.loads(column))[0] for column in packing.columns]
     rates = np.zeros(len(pool))
     np.add.at(rates, numbers, packing.rates)
-    candidates = [_dropped(pool, rates, most)]
+    chosen = _dropped(pool, rates, most)
+    best = best_rates(pool, chosen)
     if isinstance(problem.oracle, SpreadingOracle) and problem.classes:
         trials = itertools.cycle([(part, levels) for part in TARGETS for levels in LEVELS if levels <= most])
-        for part, levels in itertools.islice(trials, min(MOST_TRIALS, max(FEWEST_TRIALS, TRIED_TREES // most))):
+        shapes = itertools.cycle([shape, Shape(FLATNESSES[-1], shape.max_depth)])
+        count = min(MOST_TRIALS, max(FEWEST_TRIALS, TRIED_TREES // most))
+        for (part, levels), tried in itertools.islice(zip(trials, shapes, strict=False), count):
+            if over():
+                break
             before = len(pool)
             schedule = Schedule(levels, most // levels)
-            tried = shape if len(candidates) % 2 else Shape(FLATNESSES[-1], shape.max_depth)
             spread_packing(problem, packing.prices, part * packing.bound, pool, schedule, tried, random)
-            candidates.append(np.arange(before, len(pool)))
-    best, chosen = np.zeros(0), np.zeros(0, np.int64)
-    for columns in candidates:
-        found = best_rates(pool, columns)
-        if found.sum() > best.sum():
-            best, chosen = found, columns
+            columns = np.arange(before, len(pool))
+            found = best_rates(pool, columns)
+            if found.sum() > best.sum():
+                best, chosen = found, columns
     used = np.flatnonzero(best)
     kept = tuple(pool.columns[chosen[t]] for t in used)
     return Packing(kept, best[used], packing.prices, packing.bound)
 
 
 def frontier(
-    problem: PackingProblem, packing: Packing, most: int, max_depth: int, random: np.random.Generator
+    problem: PackingProblem,
+    packing: Packing,
+    most: int,
+    max_depth: int,
+    random: np.random.Generator,
+    over: Callable[[], bool] = lambda: False,
 ) -> tuple[Tradeoff, ...]:
-    """Packings of 1, 2, 4, … columns up to ``most``, and the packing itself, of which none is beaten in every respect."""
+    """Packings of 1, 2, 4, … columns up to ``most``, and the packing itself, of which none is beaten in every respect.
+
+    ``over`` is asked between trials; once it says True, no more numbers of columns are tried.
+    """
     found = [_tradeoff(packing)]
     columns = 1
-    while columns < min(most, len(packing.columns)):
+    while columns < min(most, len(packing.columns)) and not over():
         for flatness in FLATNESSES:
-            found.append(_tradeoff(fewer(problem, packing, columns, Shape(flatness, max_depth), random)))
+            found.append(_tradeoff(fewer(problem, packing, columns, Shape(flatness, max_depth), random, over)))
         columns *= 2
 
     def beaten(one: Tradeoff) -> bool:

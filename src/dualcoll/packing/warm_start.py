@@ -42,9 +42,14 @@ def start_from(
     names = [topology.nodes[i].name for i in participants]
     before = [previous.topology.nodes[i].name for i in previous.participants]
     if set(names) != set(before):
-        odd = sorted(set(names) ^ set(before))
+        lacks, extra = set(names) - set(before), set(before) - set(names)
+        odd = "; ".join(
+            f"it {verb} {', '.join(sorted(ranks)[:5])}" + (", …" if len(ranks) > 5 else "")
+            for verb, ranks in (("lacks", lacks), ("also has", extra))
+            if ranks
+        )
         raise InputError(
-            f"the previous plan is for other ranks: {', '.join(odd[:5])}" + (", …" if len(odd) > 5 else ""),
+            f"the previous plan is for other ranks: {odd}",
             hint="start from a plan of the same ranks, or from none",
         )
     here = {key: e for e, key in enumerate(link_keys(topology))}
