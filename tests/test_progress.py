@@ -122,4 +122,5 @@ def test_every_outcome_has_advice() -> None:
         Outcome.TIME: True,
         Outcome.INTERRUPTED: False,
         Outcome.LIMITED: False,
+        Outcome.STALLED: False,
     }

@@ -76,7 +76,7 @@ def test_prices_of_many_rows_and_a_small_epsilon_do_not_vanish() -> None:
     assert rows == 4224
     log_gamma = math.log1p(epsilon) - (math.log1p(epsilon) + math.log(rows)) / epsilon
     assert log_gamma / math.log(10) < -362
-    loop = PriceLoop(problem, epsilon, log_start=log_gamma)
+    loop = PriceLoop(problem, epsilon, log_gamma - np.log(problem.capacity))
     assert loop.log_worth == pytest.approx(log_gamma + math.log(rows))
     for _ in range(5):
         loop.step()

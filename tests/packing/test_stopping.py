@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from dualcoll._api import check, plan
+from dualcoll.lp.packing_master import MasterSolution, PackingMaster
+from dualcoll.packing.allreduce import allreduce_problem
+from dualcoll.packing.column_generation import column_generation
 from dualcoll.plans.model import Plan
 from dualcoll.progress import Gap, Meter, Progress, Seconds, Stop
 from dualcoll.testing import degrade
@@ -120,3 +123,25 @@ def test_progress_is_reported_and_ends_with_the_plan() -> None:
     assert reports[-1].value == pytest.approx(made.value, rel=1e-10)
     assert reports[-1].bound == pytest.approx(made.bound, rel=1e-9)
     assert reports[-1].iterations == made.iterations
+
+
+@pytest.mark.parametrize(
+    ("value", "asked", "outcome"), [(1 - 1e-8, 0.0, "optimal"), (0.95, 0.1, "gap"), (0.95, 0.0, "stalled")]
+)
+def test_a_search_with_nothing_to_add_is_optimal_only_if_its_gap_says_so(
+    value: float, asked: float, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An LP whose solution is spoilt, so that it finds no new column, must not be called an optimum."""
+    solve = PackingMaster.solve
+
+    def spoilt(self: PackingMaster, seconds: float) -> MasterSolution:
+        true = solve(self, seconds)
+        return MasterSolution(true.rates * 0.0, true.duals * 0.0, solved=False)
+
+    problem = allreduce_problem(catalog("ring:4,oneway=true"), (0, 1, 2, 3))
+    monkeypatch.setattr(PackingMaster, "solve", spoilt)
+    monkeypatch.setattr("dualcoll.packing.column_generation.WARM_UP", 1)
+    monkeypatch.setattr("dualcoll.packing.column_generation.relative_gap", lambda *_: 1 - value)
+    monkeypatch.setattr(Meter, "outcome", lambda *_: None)
+    _, ended, _ = column_generation(problem, Meter(Stop(gap=asked)))
+    assert ended == outcome

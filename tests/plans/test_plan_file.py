@@ -129,7 +129,7 @@ def _set(*path: str | int, to: object) -> Callable[[dict[str, Any]], None]:
 TREE = ("trees", 0)
 ROUTE_HINT = 'a route is a list of node names, where ["name", k] takes the k-th parallel link into that node'
 EDGE_HINT = 'an edge is ["from", "to", "reduce"] or ["from", "to", "broadcast"]'
-NO_OUTCOME = "'luck' is not known; use one of optimal, gap, time, interrupted, limited"
+NO_OUTCOME = "'luck' is not known; use one of optimal, gap, time, interrupted, limited, stalled"
 KEYS = "format, generator, collective, ranks, size, forward, claims, solver, topology, trees, prices, in_network_cut"
 LINK_HINT = 'a link is ["from", "to"] or ["from", "to", k] for the k-th of parallel links'
 

@@ -31,7 +31,7 @@ from dualcoll.packing.problem import (
     column_depth,
 )
 from dualcoll.packing.spreading import Schedule, spread_packing
-from dualcoll.progress import OPTIMAL_GAP, Meter, Outcome
+from dualcoll.progress import OPTIMAL_GAP, Meter, Outcome, relative_gap
 
 __all__ = ["Start", "column_generation"]
 
@@ -43,7 +43,9 @@ MOST_LEVELS = 24  # of a spread packing: 2**-24 is below any gap worth asking fo
 WARM_UP = 200  # rounds of prices; more do not pay before the LP has spoken
 AGAIN = 60  # rounds, from prices and with columns that are known to be good
 EPSILON = 0.3
+JITTER = 1e-3  # relative; breaks ties between equally cheap columns
 MIX = (0.0, 0.3, 0.7)  # shares of the best prices among the LP's duals
+PRECISE = 1e-7  # a gap that the LP's tolerances explain
 FLOOR = 1e-9  # share of the price that is spread over all rows
 FLAT = Shape(flatness=0.02)  # shallow enough at no cost in rate
 
@@ -181,9 +183,8 @@ def _start_priced(best: _Best, random: np.random.Generator, rounds: int) -> Outc
             column = problem.oracle.star(problem.fabric.link_prices(_mixed(problem, None)[problem.fold]), root)
             if column is not None:
                 best.take(column, problem.loads(column))
-    warm = PriceLoop(problem, EPSILON, jitter=random.random(problem.capacity.size))
-    if known:
-        warm.begin_at(_mixed(problem, best.prices))
+    first = _mixed(problem, best.prices) if known else 1.0 / problem.capacity
+    warm = PriceLoop(problem, EPSILON, np.log(first) + JITTER * random.random(first.size))
     ended: Outcome | None = None
     while ended is None and warm.rounds < rounds:
         warm.step()
@@ -227,7 +228,17 @@ def _generate(best: _Best) -> Outcome:
             if ended is not None:
                 return ended
         if stale:
-            return Outcome.OPTIMAL if best.shape.max_depth >= UNLIMITED else Outcome.LIMITED
+            return _stale(best)
+
+
+def _stale(best: _Best) -> Outcome:
+    """What it means that the LP has nothing to add: by its theory an optimum, but only the gap is proof of that."""
+    gap = relative_gap(best.value, best.bound)
+    if gap <= PRECISE:
+        return Outcome.OPTIMAL
+    if gap <= best.meter.stop.gap:
+        return Outcome.GAP
+    return Outcome.STALLED if best.shape.max_depth >= UNLIMITED else Outcome.LIMITED
 
 
 def _mixed(problem: PackingProblem, prices: Floats | None, anchor: Floats | None = None, share: float = 0.0) -> Floats:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dualcoll.errors import InputError
 from dualcoll.packing.prices import PriceLoop
 from dualcoll.packing.problem import Packing, PackingProblem
@@ -53,7 +55,7 @@ def garg_konemann(problem: PackingProblem, epsilon: float, meter: Meter) -> tupl
     """
     rows = float(problem.weight.sum())
     log_gamma = math.log1p(epsilon) - (math.log1p(epsilon) + math.log(rows)) / epsilon
-    loop = PriceLoop(problem, epsilon, log_start=log_gamma)
+    loop = PriceLoop(problem, epsilon, log_gamma - np.log(problem.capacity))
     scale = (math.log1p(epsilon) - log_gamma) / math.log1p(epsilon)
     while True:
         loop.step()

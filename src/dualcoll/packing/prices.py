@@ -21,31 +21,26 @@ CROWDED = 3  # columns per row; more would take memory without end
 class PriceLoop:
     """Repeats: ask for the cheapest column, run it at the rate its bottleneck allows, raise the prices that it loads.
 
+    Args:
+        log_prices: where to start, float64 (M,).
+
     Attributes:
         pool: the columns found. rates: their accumulated rates, not yet scaled to fit.
         bound: least bound so far; prices: float64 (M,), the prices that proved it.
         rounds: oracle calls.
     """
 
-    def __init__(
-        self, problem: PackingProblem, epsilon: float, log_start: float = 0.0, jitter: Floats | None = None
-    ) -> None:
+    def __init__(self, problem: PackingProblem, epsilon: float, log_prices: Floats) -> None:
         self.problem = problem
         self.epsilon = epsilon
         self.pool = ColumnPool(problem)
         self.rates: list[float] = []
         self.bound = float("inf")
-        self.prices: Floats = np.exp(-np.log(problem.capacity))
+        self.prices: Floats = np.empty(0)
         self.rounds = 0
-        self._log_price = log_start - np.log(problem.capacity)
-        if jitter is not None:
-            self._log_price += 1e-3 * jitter
+        self._log_price = log_prices
         self._congestion = np.zeros(problem.capacity.size)
         self._total = 0.0
-
-    def begin_at(self, prices: Floats) -> None:
-        """Start from these prices, float64 (M,), positive, instead of the capacities' inverse."""
-        self._log_price = np.log(prices)
 
     @property
     def log_worth(self) -> float:
@@ -87,7 +82,7 @@ class PriceLoop:
         self.rates[number] += rate
         self._total += rate
         self._congestion += rate * relative
-        self._log_price += np.log1p(self.epsilon * rate * relative)
+        self._log_price = self._log_price + np.log1p(self.epsilon * rate * relative)
         if bound < self.bound:
             self.bound, self.prices = bound, prices
 

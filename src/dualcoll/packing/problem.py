@@ -186,7 +186,7 @@ class Packing:
     """A feasible packing with its proof.
 
     Attributes:
-        columns: those with a positive rate. rates: float64 (T,), bytes/s. loads: float64 (T, M).
+        columns: T of them. rates: float64 (T,), bytes/s; some may be 0.
         prices: float64 (M,), the best found. bound: bytes/s, what they prove.
     """
 

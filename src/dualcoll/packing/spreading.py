@@ -25,7 +25,6 @@ PENALTY = math.exp(8.0)  # of a row with no room for another use
 FLAT_SHARE = 0.1  # of the base prices: a row that the bound leaves free is steered as well
 JITTER = 0.02  # relative; without it, ties go to the same box in every tree
 MUCH_ROOM = 1e15  # uses; more are not told apart
-AMPLE = 2**31  # uses; more would not fit an integer where capacities are far apart
 PATIENCE = 16  # roots without a tree before the clock is asked
 SPAN = 50.0  # logarithms of prices are kept within this of the base prices
 
@@ -59,7 +58,7 @@ def spread_packing(
         target: bytes/s, what the packing aims at: the best bound known.
         pool: where the columns go.
         schedule, shape: how many columns, and of what form.
-        random: picks roots.
+        random: picks roots and breaks ties.
         over: asked after every column, with the value so far; True ends the packing, once it has a column.
     """
     oracle = problem.oracle

@@ -1,14 +1,14 @@
-"""From arrival arcs and parents to routed trees, shared by the oracles."""
+"""From arrival arcs to the routes of logical edges, shared by the oracles."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualcoll.kernels.trees import trace, tree_centre
+from dualcoll.kernels.trees import trace
 from dualcoll.routing.policy_graph import PolicyGraph
 
-__all__ = ["centre", "trace_routes"]
+__all__ = ["trace_routes"]
 
 Ints = NDArray[np.int64]
 
@@ -20,8 +20,3 @@ def trace_routes(graph: PolicyGraph, arrival: Ints, edges: Ints) -> tuple[Ints, 
         arrival: int64 (R, V'), as :meth:`PolicyGraph.distances` returns it.
     """
     return trace(arrival, graph.tail, graph.link, graph.starts, graph.ends, edges)
-
-
-def centre(edges: Ints, n: int) -> tuple[int, Ints]:
-    """The vertex of a tree from which the farthest is nearest, and every vertex's parent from there (-1 at the root)."""
-    return tree_centre(edges, n)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dualcoll.kernels.growth import grow_tree
 from dualcoll.kernels.spanning_tree import prim, voronoi_spanning_tree
-from dualcoll.packing.oracles.routes import centre, trace_routes
+from dualcoll.kernels.trees import tree_centre
+from dualcoll.packing.oracles.routes import trace_routes
 from dualcoll.packing.problem import Column, RoutedTree, Shape
 from dualcoll.plans.model import Phase
 from dualcoll.routing.policy_graph import PolicyGraph
@@ -146,7 +147,7 @@ class ProjectedTreeOracle:
 def simple_column(cost: float, edges: Ints, route_ptr: Ints, route_links: Ints, partner: Ints) -> Column:
     """Root an undirected routed tree at its centre and let it reduce and broadcast over the same cables."""
     n = edges.shape[0] + 1
-    root, parent = centre(edges, n)
+    root, parent = tree_centre(edges, n)
     lengths = np.diff(route_ptr)
     upward = parent[edges[:, 0]] == edges[:, 1]
     up = np.where(upward[:, None], edges, edges[:, ::-1])
