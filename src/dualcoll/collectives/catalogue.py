@@ -10,10 +10,21 @@ import re
 
 from dualcoll.errors import InputError
 
-__all__ = ["ALLREDUCE", "busbw", "canonical_name"]
+__all__ = ["COLLECTIVES", "ROOTED", "busbw", "canonical_name", "title"]
 
-ALLREDUCE = "allreduce"
-_COLLECTIVES = (ALLREDUCE,)
+_TITLES = {
+    "allreduce": "AllReduce",
+    "broadcast": "Broadcast",
+    "reduce": "Reduce",
+    "allgather": "AllGather",
+    "reducescatter": "ReduceScatter",
+    "gather": "Gather",
+    "scatter": "Scatter",
+    "alltoall": "AllToAll",
+    "alltoallv": "AllToAllv",
+}
+COLLECTIVES = tuple(_TITLES)
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 
 def canonical_name(text: str) -> str:
@@ -23,12 +34,22 @@ def canonical_name(text: str) -> str:
         InputError: not a collective that dualcoll plans.
     """
     name = re.sub(r"[\s_-]", "", text.strip().lower()).removesuffix("perf")
-    if name not in _COLLECTIVES:
-        raise InputError(f"collective {text!r} is not known", hint=f"use one of {', '.join(_COLLECTIVES)}")
+    if name not in COLLECTIVES:
+        raise InputError(f"collective {text!r} is not known", hint=f"use one of {', '.join(COLLECTIVES)}")
     return name
 
 
+def title(collective: str) -> str:
+    """The collective's usual spelling, for people."""
+    return _TITLES.get(collective, collective)
+
+
 def busbw(collective: str, ranks: int, algbw: float) -> float:
-    """Bus bandwidth in the unit of ``algbw``: AllReduce ``2 (n - 1) / n`` times the algorithm bandwidth."""
-    factor = {ALLREDUCE: 2 * (ranks - 1) / ranks}[collective]
-    return factor * algbw
+    """Bus bandwidth in the unit of ``algbw``: ``2 (n - 1) / n`` times it for AllReduce, as much for Broadcast and Reduce,
+    ``(n - 1) / n`` times it for all others.
+    """
+    if collective == "allreduce":
+        return algbw * 2 * (ranks - 1) / ranks
+    if collective in ("broadcast", "reduce"):
+        return algbw
+    return algbw * (ranks - 1) / ranks
