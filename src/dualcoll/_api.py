@@ -7,28 +7,28 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualcoll.certificates import Proof, check_plan
-from dualcoll.collectives.catalogue import canonical_name
-from dualcoll.collectives.groups import participants_of
+from dualcoll.collectives.demand_matrix import DemandMatrix
+from dualcoll.collectives.workload import Workload
+from dualcoll.collectives.workload_maker import make_workload
 from dualcoll.diagnosis.bottleneck import bottlenecks
 from dualcoll.errors import InputError
-from dualcoll.packing.allreduce import MANY_CLASSES, allreduce_problem
-from dualcoll.packing.column_generation import FLAT, Start, column_generation
+from dualcoll.packing.collective import alike_rows, packing_problem
+from dualcoll.packing.column_generation import FLAT, column_generation
 from dualcoll.packing.cuts import cut_prices, least_cut
-from dualcoll.packing.few_trees import fewer, frontier
+from dualcoll.packing.few_trees import fewer, frontier, most_of_one_demand
 from dualcoll.packing.finish import claims, plan_trees, tidied
 from dualcoll.packing.garg_konemann import epsilon_for, garg_konemann
-from dualcoll.packing.problem import UNLIMITED, Packing, Shape
-from dualcoll.packing.warm_start import start_from
+from dualcoll.packing.pool import Packing
+from dualcoll.packing.problem import UNLIMITED, Shape
+from dualcoll.packing.warm_start import prices_from
 from dualcoll.plans.document import PlanDocument, plan_to_document
 from dualcoll.plans.file import read_document
 from dualcoll.plans.model import Plan, Tradeoff
 from dualcoll.progress import OPTIMAL_GAP, Gap, Meter, Outcome, Progress, Stop, relative_gap
+from dualcoll.routing.model import Routing, RoutingKind
 from dualcoll.topology.model import Forwarding, Topology
-from dualcoll.topology.symmetry import link_classes
-from dualcoll.units import parse_size
 
 __all__ = ["METHODS", "check", "plan"]
 
@@ -37,12 +37,19 @@ METHODS = ("auto", "garg-konemann")
 
 def plan(
     topology: Topology,
-    collective: str = "allreduce",
+    collective: str | Workload = "allreduce",
     *,
     size: int | str = "1G",
     stop: Stop | None = None,
     ranks: str | Sequence[int | str] | None = None,
+    root: int | str | None = None,
+    weights: Sequence[int] | None = None,
+    demand: DemandMatrix | None = None,
+    groups: str | Sequence[str] | None = None,
+    objective: str = "slowest",
     forward: str = "switches",
+    relay: bool = True,
+    routing: str = "single",
     method: str = "auto",
     seed: int = 0,
     max_trees: int | None = None,
@@ -56,17 +63,25 @@ def plan(
 
     Args:
         topology: the fabric.
-        collective: any spelling of ``allreduce``.
-        size: bytes of the message, or text such as ``"1GiB"``.
+        collective: any spelling of a collective, or a workload of groups and mixes made by :func:`workload` or
+            :func:`read_mix`; then ``size`` to ``objective`` are not read.
+        size: bytes of the message as nccl-tests counts them, or text such as ``"1GiB"``.
         stop: when to stop, such as ``Gap(0.01) | Seconds(30)``; the default is the exact optimum. The seconds are those of
             the search, without compiling kernels and building the problem.
         ranks: who takes part: ``"0-7,12"``, names, or a list of either; all ranks by default.
+        root: of a Broadcast, Reduce, Gather or Scatter; the first rank by default.
+        weights: relative sizes of the shards, by rank.
+        demand: bytes from each rank to each, of an AllToAllv.
+        groups: several groups at once instead of ``ranks``, such as ``"8 groups of stride 8"``.
+        objective: ``"slowest"`` or ``"total"``.
         forward: ``"switches"``, or ``"all"`` to let every GPU and host forward for others.
+        relay: whether ranks pass on what one of them sends another.
+        routing: ``"single"``, ``"spray"``, ``"spray-cables"``, ``"spray-hops"`` or ``"ecmp"``.
         method: ``"auto"`` (column generation) or ``"garg-konemann"`` (the paper's algorithm; its ε follows from the gap).
-        seed: breaks ties between equally cheap trees.
-        max_trees: at most this many trees; the best packing found with so few, its loss proved by the bound.
+        seed: breaks ties between equally cheap trees; also of the hash of ``ecmp``.
+        max_trees: at most this many trees for each demand; the best packing found with so few, its loss proved by the bound.
         max_depth: at most this many logical edges from a root to a rank.
-        start: a plan of the same ranks on a similar fabric, to start from its prices and trees.
+        start: a plan of the same ranks on a similar fabric, to start from its prices.
         pareto: also say what fewer trees reach, in ``Plan.frontier``.
         progress: called with each report.
         meter: a clock of the caller's own instead of ``stop`` and ``progress``, for interrupting from outside.
@@ -77,42 +92,54 @@ def plan(
     Raises:
         InputError: an unusable argument, or ranks that cannot reach each other.
     """
-    name = canonical_name(collective)
-    message = parse_size(size)
-    _check_wishes(forward, method, {"max_trees": max_trees, "max_depth": max_depth}, start, pareto)
-    forwarding = Forwarding(forward)
-    participants = participants_of(topology, ranks)
+    if isinstance(collective, Workload):
+        work = collective
+    else:
+        work = make_workload(
+            topology,
+            collective,
+            size=size,
+            ranks=ranks,
+            root=root,
+            weights=weights,
+            demand=demand,
+            groups=groups,
+            objective=objective,
+        )
+    _check_wishes(forward, routing, method, {"max_trees": max_trees, "max_depth": max_depth}, start, pareto)
+    forwarding, routes = Forwarding(forward), Routing(RoutingKind(routing), seed if routing == "ecmp" else 0)
     clock = meter or Meter(stop or Gap(0.0), progress)
-    problem = allreduce_problem(topology, participants, forwarding)
-    cut = least_cut(problem.fabric, len(topology.nodes), participants)
+    problem = packing_problem(topology, work, forwarding, routes, relay=relay)
+    cut = least_cut(topology, problem.fabric, work)
     shape = Shape(FLAT.flatness, UNLIMITED if max_depth is None else max_depth)
     problem.try_out()
     clock.begin()
     if method == "auto":
-        known = start_from(start, topology, participants, forwarding, problem) if start is not None else Start()
-        known = replace(known, prices=(*known.prices, cut_prices(problem, cut)))
+        known = [] if cut is None else [cut_prices(problem, cut)]
+        if start is not None:
+            known.append(prices_from(start, topology, work.ranks, problem))
         packing, outcome, calls = column_generation(problem, clock, seed, shape, known)
     else:
         packing, outcome, calls = garg_konemann(problem, epsilon_for(clock.stop.gap), clock)
     random = np.random.default_rng(seed)
     full = packing
-    if max_trees is not None and np.count_nonzero(packing.rates) > max_trees:
+    if max_trees is not None and most_of_one_demand(packing) > max_trees:
         packing = fewer(problem, full, max_trees, shape, random, lambda: clock.spent)
         outcome = _outcome_of_few(packing, outcome, clock)
     tradeoffs: tuple[Tradeoff, ...] = ()
     if pareto:
         most = max_trees or UNLIMITED
         tradeoffs = frontier(problem, full, most, shape.max_depth, random, lambda: clock.spent)
-    packing = tidied(problem, packing, _alike_rows(topology, participants))
-    trees = plan_trees(problem, packing, participants, message)
-    value, bound, prices = claims(problem, packing, trees)
+    packing = tidied(problem, packing, alike_rows(topology, work))
+    trees = plan_trees(problem, packing, work.demands())
+    value, bound, prices = claims(problem, packing, work, trees)
     links = problem.fabric.links
     made = Plan(
         topology=topology,
-        collective=name,
-        participants=participants,
+        workload=work,
         forwarding=forwarding,
-        size=message,
+        relay=relay,
+        routing=routes,
         trees=trees,
         link_prices=prices[:links],
         shared_prices=prices[links:],
@@ -129,7 +156,11 @@ def plan(
     return replace(made, bottleneck=bottlenecks(made))
 
 
-def _check_wishes(forward: str, method: str, limits: dict[str, int | None], start: Plan | None, pareto: bool) -> None:
+def _check_wishes(
+    forward: str, routing: str, method: str, limits: dict[str, int | None], start: Plan | None, pareto: bool
+) -> None:
+    if routing not in tuple(RoutingKind):
+        raise InputError(f"routing {routing!r} is not known", hint=f"use one of {', '.join(RoutingKind)}")
     if forward not in tuple(Forwarding):
         raise InputError(f"forward {forward!r} is not known", hint='use "switches" or "all"')
     if method not in METHODS:
@@ -152,12 +183,6 @@ def _outcome_of_few(packing: Packing, outcome: Outcome, clock: Meter) -> Outcome
             return Outcome.INTERRUPTED if clock.interrupted else Outcome.TIME
         return Outcome.LIMITED
     return Outcome.GAP if gap > OPTIMAL_GAP and outcome is Outcome.OPTIMAL else outcome
-
-
-def _alike_rows(topology: Topology, participants: tuple[int, ...]) -> NDArray[np.int64]:
-    """A class for every capacity row: links that look alike share one, shared capacities have their own."""
-    alike = link_classes(topology, participants, by_capacity=True, most=MANY_CLASSES)
-    return np.concatenate([alike, alike.max() + 1 + np.arange(len(topology.shared))])
 
 
 def check(plan: Plan | PlanDocument | str | Path, topology: Topology | None = None) -> Proof:

@@ -10,7 +10,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["contract", "expand", "expand_costs"]
+__all__ = ["contract", "expand", "expand_all", "expand_costs"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -136,3 +136,18 @@ def expand_costs(weight: Floats, members: int, parent: Ints, arc_tail: Ints, arc
             if v != root:
                 costs[root] += weight[up[v], v]
     return costs
+
+
+@nb.njit(cache=True)
+def expand_all(
+    n: int, members: int, parent: Ints, arc_tail: Ints, arc_head: Ints, roots: Ints, amounts: Floats, counts: Floats
+) -> None:
+    """Add ``amounts[i]`` to ``counts[u, v]`` (n, n) for every arc of the minimum arborescence out of ``roots[i]``."""
+    opened = np.empty(2 * n, np.bool_)
+    up = np.empty(n, np.int64)
+    for i in range(roots.size):
+        if amounts[i] != 0.0:
+            expand(n, members, parent, arc_tail, arc_head, roots[i], opened, up)
+            for v in range(n):
+                if v != roots[i]:
+                    counts[up[v], v] += amounts[i]

@@ -47,7 +47,8 @@ def class_prices(
     master: PackingMaster | None = None
     prices, best, bound, unit, rounds = flat, flat, float("inf"), 1.0, 0
     while rounds < ROUNDS:
-        _, loads, proved = problem.price(prices[labels])
+        quote = problem.price(prices[labels])
+        proved = quote.bound
         rounds += 1
         if proved < bound:
             best, bound = prices, proved
@@ -55,7 +56,7 @@ def class_prices(
             break
         if master is None:
             master, unit = PackingMaster(capacity.size), proved
-        merged = np.bincount(labels, problem.weight * loads, minlength=capacity.size)
+        merged = np.bincount(labels, problem.weight * problem.bundle(quote), minlength=capacity.size)
         master.add(everything, merged * unit / capacity)
         solution = master.solve(float("inf"))
         if solution.rates.sum() * unit >= bound * (1 - OPTIMAL_GAP) or capacity.size == 1:

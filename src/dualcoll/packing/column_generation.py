@@ -1,16 +1,17 @@
 """The default solver: a start that is often within a thousandth, then column generation, both proved at every step.
 
-For any prices y, ``D(y) / cost(cheapest column)`` bounds the optimum, so every oracle call may improve the bound and every LP
-the value. Zero duals would prove nothing: the LP's duals are mixed with the best prices so far and with a little of the
-capacities' inverse.
+For any prices y, ``D(y)`` over the cost of the cheapest columns bounds the optimum, so every oracle call may improve the bound
+and every LP the value. Zero duals would prove nothing: the LP's duals are mixed with the best prices so far and with a little of
+the capacities' inverse.
 
-The start is prices by class and a spread packing where the oracle can spread (:mod:`dualcoll.packing.spreading`), and a short
-run of multiplicative prices elsewhere. Cold column generation stalls.
+The start is prices, by class or by a short run of multiplicative ones, and a spread packing at these prices
+(:mod:`dualcoll.packing.spreading`). Cold column generation stalls.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,49 +20,28 @@ from numpy.typing import NDArray
 from dualcoll.errors import InputError
 from dualcoll.lp.packing_master import PackingMaster
 from dualcoll.packing.class_prices import class_prices
+from dualcoll.packing.pool import ColumnPool, Packing
 from dualcoll.packing.prices import PriceLoop
-from dualcoll.packing.problem import (
-    UNLIMITED,
-    Column,
-    ColumnPool,
-    Packing,
-    PackingProblem,
-    Shape,
-    SpreadingOracle,
-    column_depth,
-)
+from dualcoll.packing.problem import UNLIMITED, Column, PackingProblem, Quote, Shape, column_depth
 from dualcoll.packing.spreading import Schedule, spread_packing
 from dualcoll.progress import OPTIMAL_GAP, Meter, Outcome, relative_gap
 
-__all__ = ["Start", "column_generation"]
+__all__ = ["FLAT", "column_generation"]
 
 Floats = NDArray[np.float64]
 
 FEW_ROWS = 300  # problems this small are solved on to the optimum, whatever gap is asked: it costs a second at most
+MANY_DEMANDS = 1500  # rows of the LP for demands; beyond it a round of column generation takes minutes
 SPARE_LEVELS = 4  # for what the last level leaves, and for trees that did not fit
 MOST_LEVELS = 24  # of a spread packing: 2**-24 is below any gap worth asking for
+ROUNDS = 16  # columns of a demand and level, divided among demands
 WARM_UP = 200  # rounds of prices; more do not pay before the LP has spoken
-AGAIN = 60  # rounds, from prices and with columns that are known to be good
 EPSILON = 0.3
 JITTER = 1e-3  # relative; breaks ties between equally cheap columns
 MIX = (0.0, 0.3, 0.7)  # shares of the best prices among the LP's duals
 PRECISE = 1e-7  # a gap that the LP's tolerances explain
 FLOOR = 1e-9  # share of the price that is spread over all rows
 FLAT = Shape(flatness=0.02)  # shallow enough at no cost in rate
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What is known before the search.
-
-    Attributes:
-        prices: float64 (M,) each, that may prove a good bound.
-        columns, rates: a packing that may be good once it is scaled to fit; rates in any unit.
-    """
-
-    prices: tuple[Floats, ...] = ()
-    columns: tuple[Column, ...] = ()
-    rates: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -80,18 +60,25 @@ class _Best:
 
     def propose(self, rates: Floats) -> None:
         """Take rates of the pool's columns over if they are better once scaled to fit."""
-        congestion = self.pool.congestion(rates) if rates.any() else 0.0
-        if congestion > 0 and rates.sum() / congestion > self.value:
-            self.rates, self.value = rates / congestion, float(rates.sum() / congestion)
+        fitted, value = self.pool.fitted(rates)
+        if value > self.value:
+            self.rates, self.value = fitted, value
+
+    def ask(self, prices: Floats) -> Quote:
+        """Ask the oracle; take the prices over if their bound is better."""
+        quote = self.problem.price(prices)
+        self.calls += 1
+        self.prove(prices, quote.bound)
+        return quote
 
     def prove(self, prices: Floats, bound: float) -> None:
         """Take prices over if their bound is better."""
         if bound < self.bound:
             self.prices, self.bound = prices / self.problem.worth(prices), bound
 
-    def take(self, column: Column, loads: Floats) -> bool:
-        """Add a column, loads float64 (M,), to the pool; whether it is new and within the shape."""
-        return column_depth(column) <= self.shape.max_depth and self.pool.add(column, loads)[1]
+    def take(self, column: Column) -> bool:
+        """Add a column to the pool; whether it is new and within the shape."""
+        return column_depth(column) <= self.shape.max_depth and self.pool.add(column)[1]
 
     def ended(self, value: float | None = None) -> Outcome | None:
         """Report; the outcome if this is the end."""
@@ -101,7 +88,7 @@ class _Best:
         return ended
 
     def packing(self) -> Packing:
-        return Packing(tuple(self.pool.columns[: self.rates.size]), self.rates, self.prices, self.bound)
+        return Packing(tuple(self.pool.columns[: self.rates.size]), self.rates, self.value, self.prices, self.bound)
 
 
 def column_generation(
@@ -109,17 +96,14 @@ def column_generation(
     meter: Meter,
     seed: int = 0,
     shape: Shape = FLAT,
-    start: Start | None = None,
+    known: Sequence[Floats] = (),
 ) -> tuple[Packing, Outcome, int]:
-    """Pack until the meter says so, or until the LP has nothing to add.
+    """Pack to the gap that the meter asks for.
 
     Args:
-        problem: what to pack.
-        meter: when to stop.
-        seed: breaks ties between equally good columns.
-        shape: form of the columns. A depth limit is kept by leaving out the columns that the prices alone would choose, so
-            that the result is the best found, not the best there is.
-        start: what is known already.
+        problem: what to pack. meter: when to stop. seed: of the tie-breaks.
+        shape: of the columns; its depth is a limit, its flatness a wish.
+        known: prices float64 (M,) that may prove a good bound.
 
     Returns:
         The packing, why it ended, and the number of oracle calls.
@@ -129,29 +113,42 @@ def column_generation(
     """
     random = np.random.default_rng(seed)
     best = _Best(problem, meter, ColumnPool(problem), shape)
-    start = start or Start()
-    for rows in start.prices:
-        prices = _mixed(problem, rows)
-        best.prove(prices, problem.price(prices)[2])
-        best.calls += 1
-    if problem.classes and isinstance(problem.oracle, SpreadingOracle):
-        ended = _start_spread(best, random)  # known columns would not make it faster
-    else:
-        packed = zip(start.columns, start.rates, strict=True)
-        best.propose(np.array([rate for column, rate in packed if best.take(column, problem.loads(column))]))
-        ended = _start_priced(best, random, AGAIN if start.columns else WARM_UP)
+    for prices in known:
+        best.ask(_mixed(problem, prices))
+    _first_prices(best, random)
+    ended = _spread(best, random)
+    few = problem.part.size <= MANY_DEMANDS
     # an optimum that is no basic solution would have more columns than it needs
-    if ended is None or not len(best.pool) or (ended is Outcome.OPTIMAL and not meter.spent):
+    if few and (ended is None or not len(best.pool) or (ended is Outcome.OPTIMAL and not meter.spent)):
         ended = _generate(best)
-    return best.packing(), ended, best.calls
+    if not best.value:
+        raise InputError(
+            f"no tree was found that is at most {shape.max_depth} logical edges deep", hint="allow deeper trees"
+        )
+    return best.packing(), ended or Outcome.STALLED, best.calls
 
 
-def _start_spread(best: _Best, random: np.random.Generator) -> Outcome | None:
+def _first_prices(best: _Best, random: np.random.Generator) -> None:
+    """Prices that prove a good bound: by class where the fabric has few, else multiplicative ones."""
     problem = best.problem
     for classes in problem.classes:
         prices, bound, calls = class_prices(problem, classes, lambda: best.meter.spent)
         best.prove(prices, bound)
         best.calls += calls
+    if problem.classes:
+        return
+    first = _mixed(problem, best.prices if best.prices.size else None)
+    loop = PriceLoop(problem, EPSILON, np.log(first) + JITTER * random.random(first.size))
+    while loop.rounds < WARM_UP and (loop.rounds == 0 or not best.meter.spent):
+        loop.step()
+        best.calls += 1
+        best.prove(loop.prices, loop.bound)
+        if best.ended() is not None:
+            break
+
+
+def _spread(best: _Best, random: np.random.Generator) -> Outcome | None:
+    problem = best.problem
     ended: Outcome | None = None
 
     def over(value: float) -> bool:
@@ -160,12 +157,15 @@ def _start_spread(best: _Best, random: np.random.Generator) -> Outcome | None:
         ended = best.ended(max(best.value, value))
         return ended is not None
 
+    batches = len(problem.oracle.batches)
+    rounds = max(1, ROUNDS // batches)
     levels = min(MOST_LEVELS, max(1, math.ceil(-math.log2(max(best.meter.stop.gap, 1e-9))) + SPARE_LEVELS))
     for shape in _tried_shapes(best.shape):
         if not len(best.pool) or not best.meter.spent:
-            rates = spread_packing(problem, best.prices, best.bound, best.pool, Schedule(levels), shape, random, over)
+            schedule = Schedule(levels, rounds)
+            rates = spread_packing(problem, best.prices, best.bound, best.pool, schedule, shape, random, over)
             best.propose(rates)
-    return ended
+    return best.ended()
 
 
 def _tried_shapes(shape: Shape) -> tuple[Shape, ...]:
@@ -175,42 +175,17 @@ def _tried_shapes(shape: Shape) -> tuple[Shape, ...]:
     return tuple(Shape(flatness, shape.max_depth) for flatness in (0.3, 0.1, shape.flatness))
 
 
-def _start_priced(best: _Best, random: np.random.Generator, rounds: int) -> Outcome | None:
-    problem = best.problem
-    known = len(best.pool)
-    if best.shape.max_depth < UNLIMITED:
-        for root in range(problem.oracle.roots):
-            column = problem.oracle.star(problem.fabric.link_prices(_mixed(problem, None)[problem.fold]), root)
-            if column is not None:
-                best.take(column, problem.loads(column))
-    first = _mixed(problem, best.prices) if known else 1.0 / problem.capacity
-    warm = PriceLoop(problem, EPSILON, np.log(first) + JITTER * random.random(first.size))
-    ended: Outcome | None = None
-    while ended is None and warm.rounds < rounds:
-        warm.step()
-        best.calls += 1
-        best.prove(warm.prices, warm.bound)
-        ended = best.ended(max(best.value, warm.value if best.shape.max_depth >= UNLIMITED else 0.0))
-    rates = np.zeros(len(best.pool))
-    for t, column in enumerate(warm.pool.columns):
-        if best.take(column, problem.loads(column)):
-            rates = np.append(rates, warm.rates[t])
-    best.propose(rates if rates.any() else np.ones(len(best.pool)))
-    return ended
-
-
 def _generate(best: _Best) -> Outcome:
     problem, pool = best.problem, best.pool
     if not len(pool):
-        raise InputError(
-            f"no tree was found that is at most {best.shape.max_depth} logical edges deep", hint="allow deeper trees"
-        )
-    master = PackingMaster(problem.capacity.size)
+        return Outcome.LIMITED
+    master = PackingMaster(problem.capacity.size, problem.part, problem.goal)
     unit = best.value  # rates in the LP are of the order of 1
+    everything = np.arange(problem.part.size)
     sent = 0
     while True:
-        for rows, relative in zip(pool.rows[sent:], pool.relative[sent:], strict=True):
-            master.add(rows, relative * unit)
+        for t in range(sent, len(pool)):
+            master.add(pool.rows[t], pool.relative[t] * unit, pool.columns[t].demand)
         first, sent = sent == 0, len(pool)
         solution = master.solve(best.meter.remaining)
         if first and solution.solved:
@@ -219,11 +194,9 @@ def _generate(best: _Best) -> Outcome:
         duals = solution.duals / (problem.weight * problem.capacity)
         stale = True
         for share in MIX:
-            prices = _mixed(problem, duals, best.prices, share)
-            column, loads, bound = problem.price(prices)
-            best.calls += 1
-            best.prove(prices, bound)
-            stale &= not best.take(column, loads)
+            quote = best.ask(_mixed(problem, duals, best.prices, share))
+            for column in quote.offer.columns(everything):
+                stale &= not best.take(column)
             ended = best.ended()
             if ended is not None:
                 return ended

@@ -1,24 +1,26 @@
-"""Packings of few columns: the best found with at most K, out of a larger packing or made for the purpose.
+"""Packings of few columns: the best found with at most K a demand, out of a larger packing or made for the purpose.
 
 An optimal packing has up to one column per row, more than a runtime wants to launch. Which K columns are best is hard; two ways
-are tried and the best is kept: spread packings of exactly K columns at several level counts and targets, and the larger packing
+are tried and the best is kept: spread packings of K columns a demand at several level counts and targets, and the larger packing
 with its slowest columns dropped, a few at a time. The rates of the chosen columns come from the LP on them.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualcoll.lp.packing_master import PackingMaster
-from dualcoll.packing.problem import ColumnPool, Packing, PackingProblem, Shape, SpreadingOracle, column_depth
+from dualcoll.packing.pool import ColumnPool, Packing
+from dualcoll.packing.problem import PackingProblem, Shape, column_depth
 from dualcoll.packing.spreading import Schedule, spread_packing
 from dualcoll.plans.model import Tradeoff
 
-__all__ = ["best_rates", "fewer", "frontier"]
+__all__ = ["best_rates", "fewer", "frontier", "most_of_one_demand"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,7 +41,7 @@ def fewer(
     random: np.random.Generator,
     over: Callable[[], bool] = lambda: False,
 ) -> Packing:
-    """The best packing found with at most ``most`` columns; the prices and the bound stay.
+    """The best packing found with at most ``most`` columns for each demand; the prices and the bound stay.
 
     Args:
         packing: feasible, with any number of columns.
@@ -48,28 +50,24 @@ def fewer(
         over: asked between trials; True keeps the best so far.
     """
     pool = ColumnPool(problem)
-    numbers = [pool.add(column, problem.loads(column))[0] for column in packing.columns]
+    numbers = [pool.add(column)[0] for column in packing.columns]
     rates = np.zeros(len(pool))
     np.add.at(rates, numbers, packing.rates)
-    chosen = _dropped(pool, rates, most)
-    best = best_rates(pool, chosen)
-    if isinstance(problem.oracle, SpreadingOracle) and problem.classes:
-        trials = itertools.cycle([(part, levels) for part in TARGETS for levels in LEVELS if levels <= most])
-        shapes = itertools.cycle([shape, Shape(FLATNESSES[-1], shape.max_depth)])
-        count = min(MOST_TRIALS, max(FEWEST_TRIALS, TRIED_TREES // most))
-        for (part, levels), tried in itertools.islice(zip(trials, shapes, strict=False), count):
-            if over():
-                break
-            before = len(pool)
-            schedule = Schedule(levels, most // levels)
-            spread_packing(problem, packing.prices, part * packing.bound, pool, schedule, tried, random)
-            columns = np.arange(before, len(pool))
-            found = best_rates(pool, columns)
-            if found.sum() > best.sum():
-                best, chosen = found, columns
+    best, value = best_rates(pool, _dropped(pool, rates, most))
+    trials = itertools.cycle([(part, levels) for part in TARGETS for levels in LEVELS if levels <= most])
+    shapes = itertools.cycle([shape, Shape(FLATNESSES[-1], shape.max_depth)])
+    count = min(MOST_TRIALS, max(FEWEST_TRIALS, TRIED_TREES // (most * problem.part.size)))
+    for (part, levels), tried in itertools.islice(zip(trials, shapes, strict=False), count):
+        if over():
+            break
+        before = len(pool)
+        schedule = Schedule(levels, most // levels)
+        spread_packing(problem, packing.prices, part * packing.bound, pool, schedule, tried, random)
+        found, worth = best_rates(pool, np.arange(before, len(pool)))
+        if worth > value:
+            best, value = found, worth
     used = np.flatnonzero(best)
-    kept = tuple(pool.columns[chosen[t]] for t in used)
-    return Packing(kept, best[used], packing.prices, packing.bound)
+    return Packing(tuple(pool.columns[t] for t in used), best[used], value, packing.prices, packing.bound)
 
 
 def frontier(
@@ -86,7 +84,7 @@ def frontier(
     """
     found = [_tradeoff(packing)]
     columns = 1
-    while columns < min(most, len(packing.columns)) and not over():
+    while columns < min(most, most_of_one_demand(packing)) and not over():
         for flatness in FLATNESSES:
             found.append(_tradeoff(fewer(problem, packing, columns, Shape(flatness, max_depth), random, over)))
         columns *= 2
@@ -106,25 +104,36 @@ def _tradeoff(packing: Packing) -> Tradeoff:
     return Tradeoff(int(used.size), packing.value, depth)
 
 
-def best_rates(pool: ColumnPool, columns: Ints) -> Floats:
-    """Optimal rates of these columns alone, float64 (K,), bytes/s, scaled to fit exactly."""
-    if columns.size == 0:
-        return np.zeros(0)
-    unit = 1.0 / max(float(pool.relative[t].max()) for t in columns)  # what the poorest column could carry
-    master = PackingMaster(pool.problem.capacity.size)
-    for t in columns:
-        master.add(pool.rows[t], pool.relative[t] * unit)
+def most_of_one_demand(packing: Packing) -> int:
+    """The most columns in use that any one demand has."""
+    return max(Counter(packing.columns[t].demand for t in np.flatnonzero(packing.rates)).values())
+
+
+def best_rates(pool: ColumnPool, columns: Ints) -> tuple[Floats, float]:
+    """Optimal rates of these columns alone, float64 (T,), bytes/s, and their value, fitted."""
     rates = np.zeros(len(pool))
+    if columns.size == 0:
+        return rates, 0.0
+    problem = pool.problem
+    unit = 1.0 / max(float(pool.relative[t].max()) for t in columns)  # what the poorest column could carry
+    master = PackingMaster(problem.capacity.size, problem.part, problem.goal)
+    for t in columns:
+        master.add(pool.rows[t], pool.relative[t] * unit, pool.columns[t].demand)
     rates[columns] = master.solve(float("inf")).rates * unit
-    return rates[columns] / max(pool.congestion(rates), 1e-300)
+    return pool.fitted(rates)
 
 
 def _dropped(pool: ColumnPool, rates: Floats, most: int) -> Ints:
-    """Column numbers left when the slowest are dropped a few at a time and the rest is optimised again."""
+    """Column numbers left when each demand's slowest are dropped a few at a time and the rest is optimised again."""
     columns = np.flatnonzero(rates)
-    kept = rates[columns]
-    while columns.size > most:
-        leave = max(most, int(columns.size - max(1, DROP * (columns.size - most))))
-        columns = np.sort(columns[np.argsort(-kept, kind="stable")[:leave]])
-        kept = best_rates(pool, columns)
-    return columns
+    demand = np.array([column.demand for column in pool.columns])
+    while True:
+        kept: list[Ints] = []
+        for j in np.unique(demand[columns]):
+            mine = columns[demand[columns] == j]
+            leave = max(most, int(mine.size - max(1, DROP * (mine.size - most))))
+            kept.append(mine[np.argsort(-rates[mine], kind="stable")[:leave]])
+        left = np.sort(np.concatenate(kept))
+        if left.size == columns.size:
+            return columns
+        rates, columns = best_rates(pool, left)[0], left

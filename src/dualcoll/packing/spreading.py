@@ -1,8 +1,9 @@
-"""Packing by successive refinement: from good prices to a nearly optimal packing of few trees, without an LP.
+"""Packing by successive refinement: from good prices to a nearly optimal packing of few columns, without an LP.
 
-Trees are added at a fixed rate, each priced by how far every row is ahead of an even schedule towards the target; then the rate
-is halved, so that the next trees mend what the last left uneven, and so on. A row is never more than a few uses off, and a use
-shrinks with the rate: the loss falls by half from level to level, and prices that were somewhat wrong at first mend themselves.
+Columns are added at a fixed pace, each priced by how far every row is ahead of an even schedule towards the target; then the
+pace is halved, so that the next columns mend what the last left uneven, and so on. A row is never more than a few uses off, and
+a use shrinks with the pace: the loss falls by half from level to level, and prices that were somewhat wrong at first mend
+themselves. Demands take turns, batch by batch.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dualcoll.packing.problem import ColumnPool, PackingProblem, Shape, SpreadingOracle
+from dualcoll.packing.pool import ColumnPool
+from dualcoll.packing.problem import Column, PackingProblem, Shape, Steering
 
 __all__ = ["Schedule", "spread_packing"]
 
@@ -25,19 +27,78 @@ PENALTY = math.exp(8.0)  # of a row with no room for another use
 FLAT_SHARE = 0.1  # of the base prices: a row that the bound leaves free is steered as well
 JITTER = 0.02  # relative; without it, ties go to the same box in every tree
 MUCH_ROOM = 1e15  # uses; more are not told apart
-PATIENCE = 16  # roots without a tree before the clock is asked
+PATIENCE = 16  # columns that did not come about before the clock is asked
 SPAN = 50.0  # logarithms of prices are kept within this of the base prices
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How many trees: a level packs half of what is left to the target in so many trees, an only level all of it.
+    """How many columns: a level packs half of what is left to the target in so many rounds, an only level all of it.
 
-    The rate is also halved where a tree no longer fits. There are never more than ``levels * trees`` of them.
+    A round serves every demand once, at most. The pace is also halved where a round no longer fits.
     """
 
     levels: int = 10
-    trees: int = 16
+    rounds: int = 16
+
+
+class _Spreading:
+    """Loads and progress of one spread packing."""
+
+    def __init__(self, problem: PackingProblem, prices: Floats, target: float, pool: ColumnPool) -> None:
+        self.problem = problem
+        self.pool = pool
+        capacity = problem.capacity
+        flat = 1.0 / (problem.weight * capacity)
+        self.base = (1 - FLAT_SHARE) * prices / problem.worth(prices) + FLAT_SHARE * flat / problem.worth(flat)
+        share = np.full(problem.goals, 1.0 / problem.goals)  # of the target, of each goal
+        self.needed = problem.part * (target * share)[problem.goal]
+        self.carried = np.zeros(self.needed.size)
+        self.load = np.zeros(capacity.size)
+        self.rates: dict[int, float] = {}
+
+    @property
+    def progress(self) -> float:
+        """Part of the target that is packed."""
+        return float(self.carried.sum() / self.needed.sum())
+
+    def columns(self, batch: int, pace: float, shape: Shape, random: np.random.Generator) -> list[Column]:
+        """A column for each demand of the batch, priced for ``pace`` of its need."""
+        problem = self.problem
+        unit = pace * float(self.needed[problem.oracle.batches[batch]].mean())
+        ahead = (self.load - problem.capacity * self.progress) / unit
+        room = np.floor(np.minimum((problem.capacity - self.load) / unit, MUCH_ROOM)).astype(np.int64)
+        steered = self.base * np.exp(np.clip(STEER * ahead, -SPAN, SPAN)) * np.where(room < 1, PENALTY, 1.0)
+        steered *= 1.0 + JITTER * random.random(steered.size)
+        room_of_link = room[problem.fold[: problem.fabric.links]]
+        steering = Steering(math.exp(STEER), room_of_link, PENALTY, shape, random)
+        return problem.oracle.spread(batch, problem.link_prices(steered), steering)
+
+    def take(self, column: Column, rate: float) -> bool:
+        """Add a column at the rate, or at what fits if that is half of it; whether all of it fitted.
+
+        The first column of a demand is taken at the rate, fit or not, so that no demand is left out.
+        """
+        loads = self.problem.loads(column)
+        used = np.flatnonzero(loads)
+        fits = rate
+        if self.carried[column.demand] > 0:
+            fits = min(rate, float(((self.problem.capacity[used] - self.load[used]) / loads[used]).min()))
+        if fits >= rate / 2:
+            number, _ = self.pool.add(column, loads)
+            self.rates[number] = self.rates.get(number, 0.0) + fits
+            self.load[used] += fits * loads[used]
+            self.carried[column.demand] += fits
+        return fits >= rate
+
+    def result(self) -> Floats:
+        """Rates of the pool's columns, float64 (T,): as packed, or such that all demands keep pace, whichever is worth more."""
+        packed, even = np.zeros(len(self.pool)), np.zeros(len(self.pool))
+        for number, value in self.rates.items():
+            demand = self.pool.columns[number].demand
+            packed[number] = value
+            even[number] = value * self.needed[demand] / self.carried[demand]
+        return max(packed, even, key=lambda rates: self.pool.fitted(rates)[1])
 
 
 def spread_packing(
@@ -50,53 +111,33 @@ def spread_packing(
     random: np.random.Generator,
     over: Callable[[float], bool] = lambda _: False,
 ) -> Floats:
-    """Add columns to the pool and return feasible rates of its columns, float64 (T,), bytes/s.
+    """Add columns to the pool and return rates of its columns, float64 (T,), bytes/s, to be fitted.
 
     Args:
-        problem: its oracle is a :class:`SpreadingOracle`, its rows are links.
-        prices: float64 (M,), positive, near the optimal ones or not.
-        target: bytes/s, what the packing aims at: the best bound known.
-        pool: where the columns go.
+        problem: what to pack. prices: float64 (M,), positive, near the best. target: bytes/s, to aim at.
         schedule, shape: how many columns, and of what form.
         random: picks roots and breaks ties.
-        over: asked after every column, with the value so far; True ends the packing, once it has a column.
+        over: asked now and then, with the value so far; True ends the packing, once every demand has a column.
     """
-    oracle = problem.oracle
-    assert isinstance(oracle, SpreadingOracle)
-    capacity = problem.capacity
-    flat = 1.0 / (problem.weight * capacity)
-    base = (1 - FLAT_SHARE) * prices / problem.worth(prices) + FLAT_SHARE * flat / problem.worth(flat)
-    rates: dict[int, float] = {}
-    load, packed, missed = np.zeros(capacity.size), 0.0, 0
-    rate = target / schedule.trees / (1 if schedule.levels == 1 else 2)
-    for _ in range(schedule.levels * schedule.trees):
-        if schedule.levels > 1 and target - packed < rate * (schedule.trees - 0.5):
-            rate /= 2
-        ahead = (load - capacity * (packed / target)) / rate
-        room = np.floor(np.minimum((capacity - load) / rate, MUCH_ROOM)).astype(np.int64)
-        steered = base * np.exp(np.clip(STEER * ahead, -SPAN, SPAN)) * np.where(room < 1, PENALTY, 1.0)
-        steered *= 1.0 + JITTER * random.random(capacity.size)
-        column = oracle.spread(steered[problem.fold], math.exp(STEER), room[problem.fold], PENALTY, shape, random)
-        if column is None:  # another root may do
-            missed += 1
-            if missed >= PATIENCE and over(packed):
-                break
-            continue
-        loads = problem.loads(column)
-        used = loads > 0
-        fits = min(rate, float(((capacity - load)[used] / loads[used]).min()))
-        if fits >= rate / 2:
-            number, _ = pool.add(column, loads)
-            rates[number] = rates.get(number, 0.0) + fits
-            load += fits * loads
-            packed += fits
-        if fits < rate:
-            rate /= 2  # no room for more at this rate
-        if over(packed):
-            if not rates:  # a first column whatever it is worth
-                rates[pool.add(column, loads)[0]] = fits
-            break
-    result = np.zeros(len(pool))
-    for number, value in rates.items():
-        result[number] = value
-    return result
+    state = _Spreading(problem, prices, target, pool)
+    pace = 1.0 / schedule.rounds / (1 if schedule.levels == 1 else 2)
+    missed = 0
+    for _ in range(schedule.levels * schedule.rounds):
+        if schedule.levels > 1 and 1.0 - state.progress < pace * (schedule.rounds - 0.5):
+            pace /= 2
+        fitted = True
+        for batch in random.permutation(len(problem.oracle.batches)):
+            due = state.needed * np.minimum(pace, 1.0 - state.carried / state.needed)
+            columns = state.columns(int(batch), pace, shape, random)
+            missed += not columns  # another root may do
+            for column in columns:
+                rate = float(due[column.demand])
+                if rate > 0:
+                    fitted &= state.take(column, rate)
+            if over(problem.value(state.carried)) and state.carried.all():
+                return state.result()
+            if missed >= PATIENCE and over(0.0):
+                return state.result()
+        if not fitted:
+            pace /= 2  # no room for more at this pace
+    return state.result()

@@ -1,6 +1,6 @@
 """Links that look alike: colour refinement of the fabric.
 
-Nodes are coloured by kind and participation, then again and again by the colours at the other ends of their links, until no
+Nodes are coloured by kind and role, then again and again by the colours at the other ends of their links, until no
 colour splits (1-dimensional Weisfeiler-Leman). Links between equally coloured ends form a class. Classes only propose equal
 prices; the oracle proves them, so classes that are coarser than the orbits of automorphisms never make a bound wrong.
 """
@@ -20,7 +20,7 @@ Hashes = NDArray[np.uint64]
 
 def link_classes(
     topology: Topology,
-    participants: tuple[int, ...],
+    roles: Ints,
     *,
     by_capacity: bool,
     rounds: int | None = None,
@@ -30,7 +30,7 @@ def link_classes(
 
     Args:
         topology: the fabric.
-        participants: node indices; they are told apart from other nodes.
+        roles: int64 (V,); nodes with different ones are told apart.
         by_capacity: whether links of different capacity differ. False gives the classes of the undegraded fabric.
         most: stop once there are more colours than this: on a long chain every node gets one of its own, a round at a time.
         rounds: of refinement at most; 0 tells links apart by their own ends only. None goes on until nothing changes.
@@ -40,13 +40,11 @@ def link_classes(
     labels = np.zeros(tail.size, np.int64)
     if by_capacity:
         labels = _numbered(np.array([link.capacity for link in topology.links]))
-    taking_part = np.zeros(len(topology.nodes), bool)
-    taking_part[list(participants)] = True
     kinds = {kind: i for i, kind in enumerate(sorted({str(node.kind) for node in topology.nodes}))}
     colour = np.array(
         [
-            (kinds[str(node.kind)] * 2 + mine) * 2 + (node.box is not None)
-            for node, mine in zip(topology.nodes, taking_part.tolist(), strict=True)
+            (kinds[str(node.kind)], role, node.box is not None)
+            for node, role in zip(topology.nodes, roles.tolist(), strict=True)
         ],
         np.int64,
     )

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from dualcoll.kernels.growth import grow_tree
 from dualcoll.kernels.spanning_tree import prim, voronoi_spanning_tree
 from dualcoll.kernels.trees import tree_centre
-from dualcoll.packing.oracles.routes import trace_routes
-from dualcoll.packing.problem import Column, RoutedTree, Shape
+from dualcoll.packing.oracles.joined import OneColumn
+from dualcoll.packing.problem import Column, Offer, RoutedTree, Steering, column_depth
 from dualcoll.plans.model import Phase
-from dualcoll.routing.policy_graph import PolicyGraph
-from dualcoll.topology.arrays import FabricArrays
+from dualcoll.routing.routers import Router
 from dualcoll.topology.model import Forwarding, Topology, Transit, transit
 
 __all__ = ["ProjectedTreeOracle", "VoronoiTreeOracle"]
@@ -52,7 +51,9 @@ class VoronoiTreeOracle:
         self._a, self._b = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
         self._forward = np.ascontiguousarray(table[:, 2])
         self._partner = partner
-        self.roots = self._terminals = len(participants)
+        self._nodes = np.array(participants, np.int64)
+        self._terminals = len(participants)
+        self.batches = (np.zeros(1, np.int64),)
         tail, head = np.concatenate([self._a, self._b]), np.concatenate([self._b, self._a])
         order = np.lexsort([head, tail])  # terminals before switches
         self._ptr = np.zeros(len(vertex) + 1, np.int64)
@@ -67,7 +68,7 @@ class VoronoiTreeOracle:
         # the link of each arc
         self._link = np.concatenate([self._forward, partner[self._forward]])[order]
 
-    def cheapest(self, link_prices: Floats) -> Column:
+    def price(self, link_prices: Floats) -> Offer:
         """A minimum spanning tree under the prices of both directions of every cable."""
         both = link_prices[self._forward] + link_prices[self._partner[self._forward]]
         cost, edges, ptr, path = voronoi_spanning_tree(
@@ -75,23 +76,10 @@ class VoronoiTreeOracle:
         )
         forward = self._forward[path >> 1]
         links = np.where(path & 1, self._partner[forward], forward)
-        return simple_column(cost, edges, ptr, links, self._partner)
+        return OneColumn(simple_column(cost, self._nodes, edges, ptr, links, self._partner), link_prices.size)
 
-    def star(self, link_prices: Floats, root: int) -> Column | None:
-        """Every participant a neighbour of the root."""
-        room = np.full(link_prices.size, self._terminals, np.int64)
-        shape = Shape(max_depth=1)
-        return self._grown(link_prices, 1.0, room, 1.0, shape, root)
-
-    def spread(
-        self, link_prices: Floats, bump: float, room: Ints, penalty: float, shape: Shape, random: np.random.Generator
-    ) -> Column | None:
+    def spread(self, batch: int, link_prices: Floats, steering: Steering) -> list[Column]:
         """A spanning tree near the minimum that spreads its loads."""
-        return self._grown(link_prices, bump, room, penalty, shape, int(random.integers(self._terminals)))
-
-    def _grown(
-        self, link_prices: Floats, bump: float, room: Ints, penalty: float, shape: Shape, root: int
-    ) -> Column | None:
         both = link_prices[self._forward] + link_prices[self._partner[self._forward]]
         before = both.copy()
         edges, ptr, arcs = grow_tree(
@@ -101,50 +89,44 @@ class VoronoiTreeOracle:
             self._reverse,
             self._switch_ptr,
             self._terminals,
-            root,
+            int(steering.random.integers(self._terminals)),
             both,
-            bump,
-            room[self._forward],
-            penalty,
-            shape.flatness,
-            shape.max_depth,
+            steering.bump,
+            steering.room[self._forward],
+            steering.penalty,
+            steering.shape.flatness,
+            steering.shape.max_depth,
         )
         if edges.shape[0] < self._terminals - 1:
-            return None
-        return simple_column(float(before[self._cable[arcs]].sum()), edges, ptr, self._link[arcs], self._partner)
+            return []
+        cost = float(before[self._cable[arcs]].sum())
+        return [simple_column(cost, self._nodes, edges, ptr, self._link[arcs], self._partner)]
 
 
 class ProjectedTreeOracle:
     """Prim's algorithm on the projected graph of cheapest allowed routes, for fabrics with conditional forwarders."""
 
-    def __init__(self, graph: PolicyGraph, fabric: FabricArrays, partner: Ints) -> None:
-        self._graph = graph
-        self._fabric = fabric
+    def __init__(self, router: Router, participants: tuple[int, ...], partner: Ints) -> None:
+        self._router = router
+        self._nodes = np.array(participants, np.int64)
         self._partner = partner
-        self.roots = int(graph.starts.size)
+        self.batches = (np.zeros(1, np.int64),)
 
-    def star(self, link_prices: Floats, root: int) -> Column | None:
-        """Every participant a neighbour of the root."""
-        distance, arrival = self._graph.distances(link_prices + link_prices[self._partner])
-        cost = distance[root, self._graph.ends]
-        others = np.flatnonzero(np.arange(self.roots) != root)
-        if not np.isfinite(cost[others]).all():
-            return None
-        edges = np.column_stack([np.full(others.size, root), others])
-        ptr, links = trace_routes(self._graph, arrival, edges)
-        return simple_column(float(cost[others].sum()), edges, ptr, links, self._partner)
-
-    def cheapest(self, link_prices: Floats) -> Column:
+    def price(self, link_prices: Floats) -> Offer:
         """A minimum spanning tree under the prices of both directions of every cable."""
-        both = link_prices + link_prices[self._partner]
-        distance, arrival = self._graph.distances(both)
-        weight = distance[:, self._graph.ends]
+        projection = self._router.project(link_prices + link_prices[self._partner])
+        weight = projection.weight
         cost, edges = prim(np.minimum(weight, weight.T))  # equal but for rounding
-        ptr, links = trace_routes(self._graph, arrival, edges)
-        return simple_column(cost, edges, ptr, links, self._partner)
+        ptr, links, _ = projection.routes(edges)
+        return OneColumn(simple_column(cost, self._nodes, edges, ptr, links, self._partner), link_prices.size)
+
+    def spread(self, batch: int, link_prices: Floats, steering: Steering) -> list[Column]:
+        """The cheapest; its loads are spread from tree to tree only."""
+        column = self.price(link_prices).columns(np.zeros(1, np.int64))[0]
+        return [column] if column_depth(column) <= steering.shape.max_depth else []
 
 
-def simple_column(cost: float, edges: Ints, route_ptr: Ints, route_links: Ints, partner: Ints) -> Column:
+def simple_column(cost: float, nodes: Ints, edges: Ints, route_ptr: Ints, route_links: Ints, partner: Ints) -> Column:
     """Root an undirected routed tree at its centre and let it reduce and broadcast over the same cables."""
     n = edges.shape[0] + 1
     root, parent = tree_centre(edges, n)
@@ -159,11 +141,10 @@ def simple_column(cost: float, edges: Ints, route_ptr: Ints, route_links: Ints, 
     rising = np.where(upward[span], route_links, reverse)
     falling = np.where(upward[span], reverse, route_links)
     tree = RoutedTree(
-        root=root,
-        edges=np.concatenate([up, up[:, ::-1]]),
+        root=int(nodes[root]),
+        edges=nodes[np.concatenate([up, up[:, ::-1]])],
         phase=np.repeat(np.array([Phase.REDUCE, Phase.BROADCAST], np.int8), n - 1),
         route_ptr=np.concatenate([route_ptr, route_ptr[1:] + route_links.size]),
         route_links=np.concatenate([rising, falling]),
     )
-    loads = np.bincount(tree.route_links, minlength=partner.size).astype(np.float64)
-    return Column(cost, loads, tree)
+    return Column.of(0, cost, tree)
