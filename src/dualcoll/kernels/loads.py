@@ -6,9 +6,10 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["forest_loads"]
+__all__ = ["forest_loads", "path_costs", "path_loads"]
 
 Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 
@@ -51,4 +52,25 @@ def forest_loads(arrival: Ints, arc_tail: Ints, arc_link: Ints, ends: Ints, coun
                 mass[above] += mass[x]
                 waiting[above] -= 1
                 x = above
+    return loads
+
+
+@nb.njit(cache=True)
+def path_costs(ptr: Ints, links: Shorts, price: Floats) -> Floats:
+    """Cost of each path of a CSR of links, float64 (K,); inf of one without links."""
+    cost = np.empty(ptr.size - 1)
+    for k in range(cost.size):
+        cost[k] = 0.0 if ptr[k] < ptr[k + 1] else np.inf
+        for i in range(ptr[k], ptr[k + 1]):
+            cost[k] += price[links[i]]
+    return cost
+
+
+@nb.njit(cache=True)
+def path_loads(ptr: Ints, links: Shorts, counts: Floats, total: int) -> Floats:
+    """Loads of all links, float64 (``total``,), when each path is used ``counts`` float64 (K,) times."""
+    loads = np.zeros(total)
+    for k in range(counts.size):
+        for i in range(ptr[k], ptr[k + 1]):
+            loads[links[i]] += counts[k]
     return loads

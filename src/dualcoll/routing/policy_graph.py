@@ -23,7 +23,7 @@ from dualcoll.errors import InputError
 from dualcoll.kernels.shortest_paths import shortest_paths
 from dualcoll.topology.model import Forwarding, Topology, Transit, transit
 
-__all__ = ["PolicyGraph", "policy_graph", "require_connected"]
+__all__ = ["PolicyGraph", "hop_graph", "policy_graph", "require_connected"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -66,8 +66,16 @@ class PolicyGraph:
 
 def policy_graph(topology: Topology, participants: tuple[int, ...], forwarding: Forwarding) -> PolicyGraph:
     """Build the states and arcs for routes between the participants (node indices)."""
+    return _graph(topology, participants, [transit(node.kind, forwarding) for node in topology.nodes])
+
+
+def hop_graph(topology: Topology, participants: tuple[int, ...]) -> PolicyGraph:
+    """The same where every node forwards anything."""
+    return _graph(topology, participants, [Transit.ANY] * len(topology.nodes))
+
+
+def _graph(topology: Topology, participants: tuple[int, ...], allowed: list[Transit]) -> PolicyGraph:
     nodes = topology.nodes
-    allowed = [transit(node.kind, forwarding) for node in nodes]
     conditional = {node.box for node, may in zip(nodes, allowed, strict=True) if may is Transit.OWN_BOX}
     taking_part = frozenset(participants)
     states: dict[tuple[int, _Part], int] = {}

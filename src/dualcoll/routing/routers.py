@@ -10,8 +10,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dualcoll.routing.ecmp import ecmp_router
 from dualcoll.routing.model import Routing, RoutingKind
-from dualcoll.routing.policy_graph import PolicyGraph, policy_graph
+from dualcoll.routing.packet_spray import spray_router
+from dualcoll.routing.policy_graph import PolicyGraph, hop_graph, policy_graph
 from dualcoll.routing.single_path import SinglePathRouter
 from dualcoll.topology.model import Forwarding, Topology
 
@@ -66,5 +68,11 @@ class Router(Protocol):
 
 def make_router(topology: Topology, participants: tuple[int, ...], forwarding: Forwarding, routing: Routing) -> Router:
     """The router of a routing model between participants (node indices)."""
-    assert routing.kind is RoutingKind.SINGLE
-    return SinglePathRouter(policy_graph(topology, participants, forwarding))
+    if routing.kind is RoutingKind.SPRAY_HOPS:
+        return spray_router(topology, hop_graph(topology, participants), over_cables=False)
+    graph = policy_graph(topology, participants, forwarding)
+    if routing.kind is RoutingKind.SINGLE:
+        return SinglePathRouter(graph)
+    if routing.kind is RoutingKind.ECMP:
+        return ecmp_router(topology, participants, graph, routing.seed)
+    return spray_router(topology, graph, over_cables=routing.kind is RoutingKind.SPRAY_CABLES)
