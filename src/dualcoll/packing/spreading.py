@@ -28,6 +28,8 @@ FLAT_SHARE = 0.1  # of the base prices: a row that the bound leaves free is stee
 JITTER = 0.02  # relative; without it, ties go to the same box in every tree
 MUCH_ROOM = 1e15  # uses; more are not told apart
 PATIENCE = 16  # columns that did not come about before the clock is asked
+MOST_OF_IT = 0.75  # of a round has to fit
+DUST = 1e-9  # of a demand's need
 SPAN = 50.0  # logarithms of prices are kept within this of the base prices
 
 
@@ -74,22 +76,42 @@ class _Spreading:
         steering = Steering(math.exp(STEER), room_of_link, PENALTY, shape, random)
         return problem.oracle.spread(batch, problem.link_prices(steered), steering)
 
-    def take(self, column: Column, rate: float) -> bool:
-        """Add a column at the rate, or at what fits if that is half of it; whether all of it fitted.
-
-        The first column of a demand is taken at the rate, fit or not, so that no demand is left out.
-        """
+    def take(self, column: Column, rate: float, *, force: bool = False) -> float:
+        """Add a column at the rate, or at what fits if that is half of it; with ``force`` fit or not. Returns what was added."""
         loads = self.problem.loads(column)
         used = np.flatnonzero(loads)
         fits = rate
-        if self.carried[column.demand] > 0:
+        if not force:
             fits = min(rate, float(((self.problem.capacity[used] - self.load[used]) / loads[used]).min()))
-        if fits >= rate / 2:
-            number, _ = self.pool.add(column, loads)
-            self.rates[number] = self.rates.get(number, 0.0) + fits
-            self.load[used] += fits * loads[used]
-            self.carried[column.demand] += fits
-        return fits >= rate
+        if fits < rate / 2:
+            return 0.0
+        number, _ = self.pool.add(column, loads)
+        self.rates[number] = self.rates.get(number, 0.0) + fits
+        self.load[used] += fits * loads[used]
+        self.carried[column.demand] += fits
+        return fits
+
+    def round(
+        self, pace: float, shape: Shape, random: np.random.Generator, over: Callable[[float], bool], *, force: bool = False
+    ) -> float | None:
+        """Serve every demand once, at most; the part of it that fitted, or None where the clock ended it."""
+        wanted = taken = 0.0
+        missed = 0
+        for batch in random.permutation(len(self.problem.oracle.batches)):
+            mine = self.problem.oracle.batches[int(batch)]
+            due = np.minimum(pace * self.needed, self.needed - self.carried)
+            if due[mine].max() <= DUST * self.needed[mine].max():
+                continue
+            columns = self.columns(int(batch), pace, shape, random)
+            missed += not columns  # another root may do
+            for column in columns:
+                rate = float(due[column.demand])
+                if rate > 0:
+                    wanted += rate
+                    taken += self.take(column, rate, force=force)
+            if not force and (over(self.problem.value(self.carried)) or (missed >= PATIENCE and over(0.0))):
+                return None
+        return taken / wanted if wanted > 0 else 1.0
 
     def result(self) -> Floats:
         """Rates of the pool's columns, float64 (T,): as packed, or such that all demands keep pace, whichever is worth more."""
@@ -97,7 +119,7 @@ class _Spreading:
         for number, value in self.rates.items():
             demand = self.pool.columns[number].demand
             packed[number] = value
-            even[number] = value * self.needed[demand] / self.carried[demand]
+            even[number] = value * self.needed[demand] / max(self.carried[demand], 1e-300)
         return max(packed, even, key=lambda rates: self.pool.fitted(rates)[1])
 
 
@@ -121,23 +143,14 @@ def spread_packing(
     """
     state = _Spreading(problem, prices, target, pool)
     pace = 1.0 / schedule.rounds / (1 if schedule.levels == 1 else 2)
-    missed = 0
     for _ in range(schedule.levels * schedule.rounds):
         if schedule.levels > 1 and 1.0 - state.progress < pace * (schedule.rounds - 0.5):
             pace /= 2
-        fitted = True
-        for batch in random.permutation(len(problem.oracle.batches)):
-            due = state.needed * np.minimum(pace, 1.0 - state.carried / state.needed)
-            columns = state.columns(int(batch), pace, shape, random)
-            missed += not columns  # another root may do
-            for column in columns:
-                rate = float(due[column.demand])
-                if rate > 0:
-                    fitted &= state.take(column, rate)
-            if over(problem.value(state.carried)) and state.carried.all():
-                return state.result()
-            if missed >= PATIENCE and over(0.0):
-                return state.result()
-        if not fitted:
+        fitted = state.round(pace, shape, random, over)
+        if fitted is None:
+            break
+        if fitted < MOST_OF_IT:
             pace /= 2  # no room for more at this pace
+    if problem.part.size > problem.goals:  # demands that have to keep pace
+        state.round(1.0, shape, random, over, force=True)
     return state.result()
