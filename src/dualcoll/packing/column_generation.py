@@ -1,8 +1,8 @@
 """The default solver: a start that is often within a thousandth, then column generation, both proved at every step.
 
-For any prices y, ``D(y)`` over the cost of the cheapest columns bounds the optimum, so every oracle call may improve the bound
-and every LP the value. Zero duals would prove nothing: the LP's duals are mixed with the best prices so far and with a little of
-the capacities' inverse.
+For any prices y, ``D(y)`` over the cost of the cheapest columns bounds the optimum, so every oracle call may improve the
+bound and every LP the value. Zero duals would prove nothing: the LP's duals are mixed with the best prices so far and with a
+little of the capacities' inverse.
 
 The start is prices, by class or by a short run of multiplicative ones, and a spread packing at these prices
 (:mod:`dualcoll.packing.spreading`). Cold column generation stalls.

@@ -156,7 +156,7 @@ def _between_ranks(search: _Search, ranks: tuple[int, ...]) -> None:
 
 def _to_sinks(search: _Search, mine: Side, ends: Ints, sinks: tuple[int, ...] | list[int], *, reverse: bool) -> None:
     """Newton's method (Dinkelbach): at the best rate so far, is there a sink that cannot take what it needs?"""
-    part = np.bincount(ends[mine], search.crossing.part[mine], search.nodes)
+    part = np.bincount(ends[mine], search.crossing.part[mine], search.nodes).astype(np.float64)
     near = search.fabric.tail if reverse else search.fabric.head
     capacity = np.bincount(near, search.fabric.capacity[: search.fabric.links], search.nodes)
     for sink in sorted(sinks, key=lambda rank: capacity[rank])[:MOST_SINKS]:

@@ -67,7 +67,7 @@ def _excess(problem: PackingProblem, demand: Ints, rates: Floats) -> Floats:
     carried = np.bincount(demand, rates, problem.part.size) / problem.part
     pace = np.full(problem.goals, np.inf)
     np.minimum.at(pace, problem.goal, carried)
-    return np.divide(pace[problem.goal], carried, out=np.zeros_like(carried), where=carried > 0)
+    return np.asarray(np.divide(pace[problem.goal], carried, out=np.zeros_like(carried), where=carried > 0))
 
 
 def tidied(problem: PackingProblem, packing: Packing, row_classes: Ints) -> Packing:

@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from dualcoll.errors import InputError
-from dualcoll.packing.prices import PriceLoop
 from dualcoll.packing.pool import Packing
+from dualcoll.packing.prices import PriceLoop
 from dualcoll.packing.problem import PackingProblem
 from dualcoll.progress import Meter, Outcome
 from dualcoll.units import format_fraction

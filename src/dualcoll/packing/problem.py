@@ -23,7 +23,18 @@ from dualcoll.kernels.trees import root_distances
 from dualcoll.plans.model import Phase
 from dualcoll.topology.arrays import FabricArrays
 
-__all__ = ["UNLIMITED", "Column", "Offer", "Oracle", "PackingProblem", "Quote", "RoutedTree", "Shape", "Steering", "column_depth"]
+__all__ = [
+    "UNLIMITED",
+    "Column",
+    "Offer",
+    "Oracle",
+    "PackingProblem",
+    "Quote",
+    "RoutedTree",
+    "Shape",
+    "Steering",
+    "column_depth",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

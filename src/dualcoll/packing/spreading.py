@@ -92,7 +92,13 @@ class _Spreading:
         return fits
 
     def round(
-        self, pace: float, shape: Shape, random: np.random.Generator, over: Callable[[float], bool], *, force: bool = False
+        self,
+        pace: float,
+        shape: Shape,
+        random: np.random.Generator,
+        over: Callable[[float], bool],
+        *,
+        force: bool = False,
     ) -> float | None:
         """Serve every demand once, at most; the part of it that fitted, or None where the clock ended it."""
         wanted = taken = 0.0

@@ -7,13 +7,17 @@ root.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dualcoll.collectives.workload import Pattern
 from dualcoll.kernels.arborescence import contract, expand, expand_all, expand_costs
-from dualcoll.packing.problem import Column, Offer, RoutedTree, Steering, column_depth
+from dualcoll.kernels.dense_growth import grow_dense
+from dualcoll.packing.problem import Column, Offer, RoutedTree, Steering
 from dualcoll.plans.model import Phase
+from dualcoll.routing.policy_graph import PolicyGraph
 from dualcoll.routing.routers import Projection, Router
 
 __all__ = ["ArborescenceOracle"]
@@ -39,16 +43,37 @@ class ArborescenceOracle:
         self._nodes = np.array(participants, np.int64)
         self._patterns = patterns
         self._roots = roots
-        self.batches = tuple(np.array([j]) for j in range(len(patterns)))
+        self.batches: Sequence[Ints] = [np.array([j]) for j in range(len(patterns))]
 
     def price(self, link_prices: Floats) -> Offer:
         """Minimum arborescences for all demands."""
         return _Arborescences(self._router.project(link_prices), self._nodes, self._patterns, self._roots)
 
     def spread(self, batch: int, link_prices: Floats, steering: Steering) -> list[Column]:
-        """The cheapest; its loads are spread from tree to tree only."""
-        columns = self.price(link_prices).columns(self.batches[batch])
-        return [column for column in columns if column_depth(column) <= steering.shape.max_depth]
+        """Trees grown from the root while ranks that send get dearer."""
+        pattern, n = self._patterns[batch], self._nodes.size
+        root = int(steering.random.integers(n)) if pattern is Pattern.ALLREDUCE else int(self._roots[batch])
+        projection = self._router.project(link_prices)
+        first, last = _shared_prices(self._router.graph, link_prices)
+        halves = []
+        for phase, weight, shared in (
+            (Phase.REDUCE, np.ascontiguousarray(projection.weight.T), last),
+            (Phase.BROADCAST, projection.weight, first),
+        ):
+            if phase in _PHASES[pattern]:
+                shape = steering.shape
+                up = grow_dense(weight, shared, root, steering.bump, shape.flatness, shape.max_depth)
+                if (up == -2).any():
+                    return []
+                halves.append((phase, up))
+        return [_column(batch, projection, self._nodes, root, halves)]
+
+
+_PHASES = {
+    Pattern.ALLREDUCE: (Phase.REDUCE, Phase.BROADCAST),
+    Pattern.BROADCAST: (Phase.BROADCAST,),
+    Pattern.REDUCE: (Phase.REDUCE,),
+}
 
 
 class _Arborescences:
@@ -60,47 +85,73 @@ class _Arborescences:
         self._patterns = patterns
         self._weight = _bridged(projection.weight)
         pairs = Pattern.ALLREDUCE in patterns
-        self._outward = contract(self._weight) if pairs or Pattern.BROADCAST in patterns else None
         reverse = np.ascontiguousarray(self._weight.T)
-        self._inward = contract(reverse) if pairs or Pattern.REDUCE in patterns else None
-        out = _costs(self._weight, self._outward)
-        into = _costs(reverse, self._inward)
+        self._contractions: dict[Phase, Contraction] = {}
+        out, into = np.zeros(nodes.size), np.zeros(nodes.size)
+        if pairs or Pattern.BROADCAST in patterns:
+            self._contractions[Phase.BROADCAST] = contract(self._weight)
+            out = expand_costs(self._weight, *self._contractions[Phase.BROADCAST])
+        if pairs or Pattern.REDUCE in patterns:
+            self._contractions[Phase.REDUCE] = contract(reverse)
+            into = expand_costs(reverse, *self._contractions[Phase.REDUCE])
         kind = np.array([str(pattern) for pattern in patterns])
         both = out + into
         self._roots = np.where(kind == Pattern.ALLREDUCE, int(np.argmin(both)), roots)
         of_kind = [(Pattern.ALLREDUCE, both), (Pattern.BROADCAST, out), (Pattern.REDUCE, into)]
-        self.costs: Floats = np.select([kind == pattern for pattern, _ in of_kind], [c[self._roots] for _, c in of_kind])
-        self._sends = (kind != Pattern.BROADCAST, self._inward), (kind != Pattern.REDUCE, self._outward)
+        self.costs: Floats = np.select(
+            [kind == pattern for pattern, _ in of_kind], [c[self._roots] for _, c in of_kind]
+        )
 
     def loads(self, amounts: Floats) -> Floats:
         """Loads of the links, in bulk."""
         n = self._nodes.size
-        counts = [np.zeros((n, n)), np.zeros((n, n))]
-        for into, (mine, contraction) in zip(counts, self._sends, strict=True):
-            if contraction is not None:
-                expand_all(n, *contraction, self._roots, np.where(mine, amounts, 0.0), into)
-        return self._projection.loads(counts[0].T + counts[1])
+        counts = {phase: np.zeros((n, n)) for phase in self._contractions}
+        for phase, contraction in self._contractions.items():
+            mine = np.array([phase in _PHASES[pattern] for pattern in self._patterns])
+            expand_all(n, *contraction, self._roots, np.where(mine, amounts, 0.0), counts[phase])
+        return self._projection.loads(
+            np.sum([c.T if phase is Phase.REDUCE else c for phase, c in counts.items()], axis=0)
+        )
 
     def columns(self, demands: Ints) -> list[Column]:
         """Trees with routes."""
         return [self._column(int(j)) for j in demands]
 
     def _column(self, demand: int) -> Column:
-        n, root = self._nodes.size, int(self._roots[demand])
-        others = np.flatnonzero(np.arange(n) != root)
-        edges, phases = [], []
-        for (mine, contraction), phase in zip(self._sends, (Phase.REDUCE, Phase.BROADCAST), strict=True):
-            if mine[demand] and contraction is not None:
-                above = _parents(n, root, contraction)[others]
-                ends = (others, above) if phase is Phase.REDUCE else (above, others)
-                edges.append(np.column_stack(ends))
-                phases.append(np.full(n - 1, phase, np.int8))
-        logical = np.concatenate(edges)
-        ptr, links, share = self._projection.routes(logical)
-        tree = RoutedTree(
-            int(self._nodes[root]), self._nodes[logical], np.concatenate(phases), ptr, links, share
-        )
-        return Column.of(demand, float(self.costs[demand]), tree)
+        root = int(self._roots[demand])
+        phases = _PHASES[self._patterns[demand]]
+        halves = [(phase, _parents(self._nodes.size, root, self._contractions[phase])) for phase in phases]
+        return _column(demand, self._projection, self._nodes, root, halves, float(self.costs[demand]))
+
+
+def _column(
+    demand: int,
+    projection: Projection,
+    nodes: Ints,
+    root: int,
+    halves: list[tuple[Phase, Ints]],
+    cost: float | None = None,
+) -> Column:
+    """The column of one or two trees, each given by everybody's parent, int64 (n,)."""
+    others = np.flatnonzero(np.arange(nodes.size) != root)
+    edges = [
+        np.column_stack((others, up[others]) if phase is Phase.REDUCE else (up[others], others)) for phase, up in halves
+    ]
+    logical = np.concatenate(edges)
+    phases = np.repeat(np.array([phase for phase, _ in halves], np.int8), nodes.size - 1)
+    ptr, links, share = projection.routes(logical)
+    if cost is None:
+        cost = float(projection.weight[logical[:, 0], logical[:, 1]].sum())
+    return Column.of(demand, cost, RoutedTree(int(nodes[root]), nodes[logical], phases, ptr, links, share))
+
+
+def _shared_prices(graph: PolicyGraph, link_prices: Floats) -> tuple[Floats, Floats]:
+    """The least price of a link out of, and of one into, each participant, float64 (n,)."""
+    price = link_prices[graph.link]
+    out, into = np.full(graph.ptr.size - 1, np.inf), np.full(graph.ptr.size - 1, np.inf)
+    np.minimum.at(out, graph.tail, price)
+    np.minimum.at(into, graph.head, price)
+    return out[graph.starts], into[graph.ends]
 
 
 def _bridged(weight: Floats) -> Floats:
@@ -115,10 +166,6 @@ def _bridged(weight: Floats) -> Floats:
         weight[~finite] = (weight.shape[0] + 1) * (float(weight[finite].max()) or 1.0)
     np.fill_diagonal(weight, np.inf)
     return weight
-
-
-def _costs(weight: Floats, contraction: Contraction | None) -> Floats:
-    return np.zeros(weight.shape[0]) if contraction is None else expand_costs(weight, *contraction)
 
 
 def _parents(n: int, root: int, contraction: Contraction) -> Ints:

@@ -46,7 +46,7 @@ class JoinedOracle:
         self._oracles = [oracle for oracle, _ in oracles]
         self._first = np.concatenate([[0], np.cumsum([count for _, count in oracles])])
         self._place = [(i, b) for i, oracle in enumerate(self._oracles) for b in range(len(oracle.batches))]
-        self.batches = tuple(self._oracles[i].batches[b] + self._first[i] for i, b in self._place)
+        self.batches: Sequence[Ints] = [self._oracles[i].batches[b] + self._first[i] for i, b in self._place]
 
     def price(self, link_prices: Floats) -> Offer:
         """The offers of all."""
@@ -67,7 +67,7 @@ class _JoinedOffer:
 
     def loads(self, amounts: Floats) -> Floats:
         parts = np.split(amounts, self._first[1:-1])
-        return np.sum([offer.loads(part) for offer, part in zip(self._offers, parts, strict=True)], axis=0)
+        return np.asarray(sum(offer.loads(part) for offer, part in zip(self._offers, parts, strict=True)))
 
     def columns(self, demands: Ints) -> list[Column]:
         found: list[Column] = []

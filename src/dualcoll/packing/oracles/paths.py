@@ -5,6 +5,8 @@ The cheapest path under prices is a shortest path, so the problem is a concurren
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,7 +41,7 @@ class PathOracle:
         # together what has one source, or where there is one source only, one by one
         together = self._row if self._senders.size > 1 else np.arange(targets.size)
         order = np.argsort(together, kind="stable")
-        self.batches = tuple(np.split(order, np.flatnonzero(np.diff(together[order])) + 1))
+        self.batches: Sequence[Ints] = np.split(order, np.flatnonzero(np.diff(together[order])) + 1)
 
     def price(self, link_prices: Floats) -> Offer:
         """Shortest paths for all demands."""

@@ -7,6 +7,8 @@ forwarder is unconditional it is read off the Voronoi cells in O(E log E); elsew
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,7 +55,7 @@ class VoronoiTreeOracle:
         self._partner = partner
         self._nodes = np.array(participants, np.int64)
         self._terminals = len(participants)
-        self.batches = (np.zeros(1, np.int64),)
+        self.batches: Sequence[Ints] = (np.zeros(1, np.int64),)
         tail, head = np.concatenate([self._a, self._b]), np.concatenate([self._b, self._a])
         order = np.lexsort([head, tail])  # terminals before switches
         self._ptr = np.zeros(len(vertex) + 1, np.int64)
@@ -110,7 +112,7 @@ class ProjectedTreeOracle:
         self._router = router
         self._nodes = np.array(participants, np.int64)
         self._partner = partner
-        self.batches = (np.zeros(1, np.int64),)
+        self.batches: Sequence[Ints] = (np.zeros(1, np.int64),)
 
     def price(self, link_prices: Floats) -> Offer:
         """A minimum spanning tree under the prices of both directions of every cable."""
