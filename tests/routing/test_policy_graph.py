@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import tracemalloc
 
 import networkx as nx
@@ -13,19 +12,9 @@ from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Forwarding, Kind, Link, Node, Topology
 from tests.packing.exact import allowed, cheapest_distances, routes
 from tests.packing.fabrics import fabric
+from tests.routing.reference import anything
 
 SWITCHES, ALL = Forwarding.SWITCHES, Forwarding.ALL
-
-
-def _anything(seed: int, density: float = 0.2) -> Topology:
-    """Nodes of every kind in two boxes, or in the network if they are switches, with random one-way links."""
-    rng = np.random.default_rng(seed)
-    kinds = [*(int(rng.integers(1, 3)) * [Kind.GPU]), Kind.GPU, Kind.HOST, Kind.NIC, Kind.NIC, Kind.PCI, Kind.CPU]
-    nodes = [Node(f"v{i}", kind, box=f"b{rng.integers(2)}") for i, kind in enumerate(kinds)]
-    nodes += [Node("sw0", Kind.SWITCH), Node("sw1", Kind.SWITCH, box="b0" if rng.random() < 0.5 else None)]
-    nodes = [nodes[i] for i in rng.permutation(len(nodes))]
-    ends = [pair for pair in itertools.permutations(range(len(nodes)), 2) if rng.random() < density]
-    return Topology(tuple(nodes), tuple(Link(tail, head, 1e9) for tail, head in ends + ends[:2]))
 
 
 def _distances(graph: PolicyGraph, prices: np.ndarray) -> dict[tuple[int, int], float]:
@@ -37,7 +26,7 @@ def _distances(graph: PolicyGraph, prices: np.ndarray) -> dict[tuple[int, int], 
 @pytest.mark.parametrize("seed", range(150))
 def test_distances_are_those_of_the_best_simple_route_that_the_policy_allows(seed: int, forwarding: Forwarding) -> None:
     """Against all routes, enumerated and judged by the policy in words, for participants of every kind."""
-    topology = _anything(seed)
+    topology = anything(seed)
     rng = np.random.default_rng(seed)
     participants = tuple(rng.permutation(len(topology.nodes))[:4].tolist())
     prices = rng.random(len(topology.links))
@@ -77,7 +66,7 @@ def test_the_reference_judges_routes_as_the_policy_is_meant(route: str, forwardi
 @pytest.mark.parametrize("seed", range(40))
 def test_reversed_routes_are_allowed_too(seed: int) -> None:
     """On a symmetric fabric of boxes, distances are the same both ways: simple trees depend on it."""
-    topology = _anything(seed)
+    topology = anything(seed)
     both = topology.links + tuple(Link(link.head, link.tail, link.capacity) for link in topology.links)
     topology = Topology(topology.nodes, both)
     prices = np.tile(np.random.default_rng(seed).random(len(both) // 2), 2)
@@ -143,7 +132,7 @@ def test_a_way_over_another_rank_is_a_way() -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_connected_means_strongly_connected_by_routes(seed: int) -> None:
     """The check passes exactly where networkx finds the digraph of allowed routes strongly connected."""
-    topology = _anything(seed, 0.15 + 0.05 * (seed % 8))
+    topology = anything(seed, 0.15 + 0.05 * (seed % 8))
     participants = topology.ranks
     arcs = routes(topology, participants)
     digraph: nx.DiGraph[int] = nx.DiGraph(list(arcs))

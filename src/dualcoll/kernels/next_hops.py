@@ -144,7 +144,7 @@ def sprayed_loads(hops: NextHops, divisor: Shorts, head: Ints, starts: Ints, cou
     for v in range(starts.size):
         mass[:] = 0.0
         for u in range(starts.size):
-            mass[starts[u]] = counts[u, v]
+            mass[starts[u]] += counts[u, v]
         for row in range(hops.row_ptr[v + 1] - 1, hops.row_ptr[v] - 1, -1):
             here = mass[hops.vertex[row]]
             if here == 0.0:

@@ -59,7 +59,7 @@ class _Projection:
 
     def routes(self, edges: Ints) -> tuple[Ints, Ints, None]:
         number = edges[:, 1] * self.router.participants + edges[:, 0]
-        first, hops = self.router.ptr[number], np.diff(self.router.ptr)[number]
+        first, hops = self.router.ptr[number], self.router.ptr[number + 1] - self.router.ptr[number]
         ptr = np.concatenate([[0], np.cumsum(hops)])
         at = np.arange(ptr[-1]) + np.repeat(first - ptr[:-1], hops)
         return ptr, self.router.path[at].astype(np.int64), None
@@ -68,9 +68,10 @@ class _Projection:
 def ecmp_router(topology: Topology, participants: tuple[int, ...], graph: PolicyGraph, seed: int) -> EcmpRouter:
     """Choose the paths between participants (node indices) among the shortest routes of their graph."""
     graph, hops = shortest_routes(topology, graph)
+    ends_of = np.array([(link.tail, link.head) for link in topology.links], np.int64).reshape(-1, 2)
     node = np.empty(graph.ptr.size - 1, np.int64)
-    node[graph.head] = np.array([link.head for link in topology.links], np.int64)[graph.link]
-    node[graph.starts] = participants
+    node[graph.tail], node[graph.head] = ends_of[graph.link].T
+    node[graph.starts] = node[graph.ends] = participants
     names = [topology.nodes[x].name for x in node.tolist()]
     lengths, paths = [np.zeros(1, np.int64)], []
     for v in range(len(participants)):
