@@ -17,9 +17,9 @@ from dualcoll.sharing.duplication import Duplication, duplicate, scale_for
 from dualcoll.sharing.max_min import Loads, max_min
 from dualcoll.topology.arrays import FabricArrays, fabric_arrays
 from dualcoll.topology.model import Topology
-from dualcoll.units import format_bandwidth
+from dualcoll.units import format_bandwidth, format_fraction
 
-__all__ = ["Delivery", "Sharing", "flow_loads", "share", "tree_loads"]
+__all__ = ["Delivery", "Sharing", "flow_loads", "share"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -88,10 +88,7 @@ def share(plan: Plan, *, copies: int | None = None, accuracy: float | None = Non
     """
     duplication = _duplication(plan, copies, accuracy)
     if sum(duplication.copies) > MOST_COPIES:
-        raise InputError(
-            f"{float(sum(duplication.copies)):.3g} copies are more than can be counted",
-            hint="ask for fewer copies a tree, or for less accuracy",
-        )
+        raise InputError("that takes more than 2**53 copies", hint="ask for fewer copies a tree, or for less accuracy")
     fabric = fabric_arrays(plan.topology)
     flows, tree_of = flow_loads(plan, fabric)
     trees = flows.merged(tree_of, len(plan.trees))
@@ -140,12 +137,6 @@ def _with_shared(loads: Loads, fabric: FabricArrays) -> Loads:
     )
 
 
-def tree_loads(plan: Plan, fabric: FabricArrays) -> Loads:
-    """What every tree puts on every capacity row: all of its flows together, of both phases."""
-    flows, tree_of = flow_loads(plan, fabric)
-    return flows.merged(tree_of, len(plan.trees))
-
-
 def _duplication(plan: Plan, copies: int | None, accuracy: float | None) -> Duplication:
     """Copies of the plan's trees, in fractions."""
     if copies is not None and accuracy is not None:
@@ -163,8 +154,10 @@ def _check_feasible(topology: Topology, loads: Floats, capacity: Floats) -> None
         row = int(over[0])
         links = len(topology.links)
         where = f"link {topology.describe_link(row)}" if row < links else f"shared capacity {row - links}"
+        load, room = float(loads[row]), float(capacity[row])
         raise InputError(
-            f"the trees load it with {format_bandwidth(float(loads[row]))} of {format_bandwidth(float(capacity[row]))}",
+            f"the trees load it with {format_bandwidth(load)} of {format_bandwidth(room)}, "
+            f"{format_fraction(load / room - 1)} too much",
             where=where,
             hint="only a plan that the fabric can carry can be imitated; check it first",
         )
