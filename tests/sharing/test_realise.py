@@ -189,7 +189,6 @@ def test_guarantees_hold_on_random_plans(seed: int) -> None:
         used = _tree_loads(plan, fabric_).total(delivery.rates)
         assert (used <= fabric_.capacity / near).all()
     busy = found.copies > 0
-    assert used.size == fabric_.capacity.size
     coupled = _tree_loads(plan, fabric_).total(found.coupled.rates)
     assert coupled[found.limit[busy]] == pytest.approx(fabric_.capacity[found.limit[busy]])
 
