@@ -1,6 +1,6 @@
-"""Second methods for the AllReduce optimum, sharing no code with what they check: routes by enumeration, no trees, scipy.
+"""Second methods for optima, sharing no code with what they check: routes by enumeration, no trees, scipy.
 
-* :func:`flow_optimum`: by Edmonds' theorem, capacities of logical arcs pack arborescences of total rate λ out of a root exactly
+* :func:`workload_optimum`: by Edmonds' theorem, capacities of logical arcs pack arborescences of total rate λ out of a root
   if every rank can receive a flow of λ from it; so one LP over flows, without any tree, gives the optimum.
 * :func:`column_optimum`: column generation on networkx's spanning trees and arborescences.
 """
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
+from dualcoll.collectives.workload import Demand, Group, Objective, Pattern, Workload
 from dualcoll.testing import random_fabric
 from dualcoll.topology.model import Forwarding, Kind, Topology
 from tests.kernels.graphs import least_arborescence
@@ -33,11 +34,13 @@ __all__ = [
     "random_optimum",
     "routes",
     "routes_between",
+    "workload_optimum",
 ]
 
 GB = 1e9
 Floats = NDArray[np.float64]
 Route = tuple[int, ...]  # link indices in travelling order
+Shares = dict[tuple[int, int], dict[int, float]]  # by node indices: part of the traffic on each link
 
 CONDITIONAL = (Kind.NIC, Kind.CPU, Kind.PCI)
 
@@ -112,55 +115,131 @@ class _Rows:
 def flow_optimum(
     topology: Topology, participants: Sequence[int], forwarding: Forwarding = Forwarding.SWITCHES
 ) -> float:
-    """Optimum in bytes/s: Σ_r λ_r such that root r's broadcast arcs carry a flow of λ_r to every rank, its reduce arcs one
-    from every rank, and all arcs together are routed within the capacities."""
-    ways = routes(topology, participants, forwarding)
-    arcs = sorted(ways)
-    ranks = range(len(participants))
-    columns = len(participants)  # λ_r come first
-    equal, below = _Rows(), _Rows()
-    granted: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for root, outward in itertools.product(ranks, (True, False)):
-        grant = {arc: columns + k for k, arc in enumerate(arcs)}
-        columns += len(arcs)
-        for arc in arcs:
-            granted[arc].append(grant[arc])
-        for other in ranks:
-            if other == root:
-                continue
-            flow = {arc: columns + k for k, arc in enumerate(arcs)}
-            columns += len(arcs)
-            source = root if outward else other
-            sink = other if outward else root
-            for x in ranks:
-                if x == sink:
-                    continue
-                terms = [(flow[arc], 1.0) for arc in arcs if arc[0] == x]
-                terms += [(flow[arc], -1.0) for arc in arcs if arc[1] == x]
-                equal.add([*terms, (root, -1.0)] if x == source else terms)
-            for arc in arcs:
-                below.add([(flow[arc], 1.0), (grant[arc], -1.0)])
-    uses: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for arc in arcs:
-        routed = []
-        for way in ways[arc]:
-            for e in way:
-                uses[e].append((columns, 1.0))
-            routed.append((columns, -1.0))
-            columns += 1
-        equal.add([(column, 1.0) for column in granted[arc]] + routed)
-    for e, link in enumerate(topology.links):
-        below.add(uses[e], link.capacity / GB)
-    for shared in topology.shared:
-        below.add([use for e in shared.links for use in uses[e]], shared.capacity / GB)
-    solution = _maximise(
-        below.matrix(columns),
-        np.array(below.right),
-        range(len(participants)),
-        A_eq=equal.matrix(columns),
-        b_eq=np.array(equal.right),
-    )
-    return -float(solution.fun) * GB
+    """Optimum of an AllReduce in bytes/s."""
+    group = Group("all", "allreduce", tuple(participants), 2**20)
+    return workload_optimum(topology, Workload((group,)), forwarding)
+
+
+def workload_optimum(
+    topology: Topology,
+    workload: Workload,
+    forwarding: Forwarding = Forwarding.SWITCHES,
+    *,
+    relay: bool = True,
+    shares: Shares | None = None,
+) -> float:
+    """Optimum in bytes/s: each demand's arcs carry a flow of its rate from its root to every rank (from every rank to its
+    root, from its root to its target), and all arcs together are routed within the capacities.
+
+    Args:
+        shares: per pair of nodes the part of its traffic on each link, where the network decides; else any allowed routes.
+    """
+    lp = _FlowProgram(topology)
+    goals: dict[int, int] = {}
+    for number, group in enumerate(workload.groups):
+        if shares is None:
+            ways = routes(topology, group.ranks, forwarding)
+        else:
+            number_of = {node: i for i, node in enumerate(group.ranks)}
+            ways = {(number_of[u], number_of[v]): [] for u, v in shares if u in number_of and v in number_of}
+        lp.begin_group(len(group.ranks), sorted(ways))
+        for demand in (demand for demand in workload.demands() if demand.group == number):
+            total = workload.objective is Objective.TOTAL
+            goal = goals.setdefault(number if total else 0, -1)
+            if goal < 0:
+                goal = goals[number if total else 0] = lp.columns(1)[0]
+            lp.serve(demand, group, goal, float(demand.part / (group.size if total else workload.size)), relay=relay)
+        for arc in sorted(ways):
+            if shares is None:
+                lp.route(arc, [{e: float(way.count(e)) for e in way} for way in ways[arc]])
+            else:
+                lp.route(arc, [shares[group.ranks[arc[0]], group.ranks[arc[1]]]])
+    return lp.maximum(list(goals.values()))
+
+
+class _FlowProgram:
+    """The LP, grown demand by demand."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.equal, self.below = _Rows(), _Rows()
+        self.size = 0
+        self.uses: dict[int, list[tuple[int, float]]] = defaultdict(list)
+
+    def columns(self, count: int) -> list[int]:
+        self.size += count
+        return list(range(self.size - count, self.size))
+
+    def begin_group(self, ranks: int, arcs: list[tuple[int, int]]) -> None:
+        self.ranks, self.arcs = range(ranks), arcs
+        self.granted: dict[tuple[int, int], list[int]] = defaultdict(list)
+
+    def serve(self, demand: Demand, group: Group, goal: int, part: float, *, relay: bool) -> None:
+        """Columns for the rates of a demand, which sum to ``part`` times the goal's."""
+        at = {node: i for i, node in enumerate(group.ranks)}
+        rates = []
+        if demand.pattern is Pattern.SEND:
+            assert demand.root is not None
+            assert demand.target is not None
+            rates = self.columns(1)
+            ends = at[demand.root], at[demand.target]
+            arcs = [arc for arc in self.arcs if relay or arc == ends]
+            self._flow(rates[0], *ends, dict(zip(arcs, self._grant(arcs), strict=True)), own=True)
+        else:
+            for root in self.ranks if demand.root is None else [at[demand.root]]:
+                rates += self.columns(1)
+                for outward in (True, False):
+                    if demand.pattern is (Pattern.REDUCE if outward else Pattern.BROADCAST):
+                        continue
+                    grant = dict(zip(self.arcs, self._grant(self.arcs), strict=True))
+                    for other in self.ranks:
+                        if other != root:
+                            source, sink = (root, other) if outward else (other, root)
+                            self._flow(rates[-1], source, sink, grant, own=False)
+        self.equal.add([(rate, 1.0) for rate in rates] + [(goal, -part)])
+
+    def _grant(self, arcs: list[tuple[int, int]]) -> list[int]:
+        granted = self.columns(len(arcs))
+        for arc, column in zip(arcs, granted, strict=True):
+            self.granted[arc].append(column)
+        return granted
+
+    def _flow(self, rate: int, source: int, sink: int, grant: dict[tuple[int, int], int], *, own: bool) -> None:
+        """A flow of the rate within the grant; ``own`` if it is all that the grant is for."""
+        flow = grant if own else dict(zip(grant, self.columns(len(grant)), strict=True))
+        for x in self.ranks:
+            if x != sink:
+                terms = [(flow[arc], 1.0) for arc in flow if arc[0] == x]
+                terms += [(flow[arc], -1.0) for arc in flow if arc[1] == x]
+                terms += [(rate, -1.0)] if x == source else []
+                if terms:
+                    self.equal.add(terms)
+        if not own:
+            for arc, column in flow.items():
+                self.below.add([(column, 1.0), (grant[arc], -1.0)])
+
+    def route(self, arc: tuple[int, int], options: list[dict[int, float]]) -> None:
+        """What the arc is granted goes over the options, each a load of links per unit."""
+        routed = self.columns(len(options))
+        for column, way in zip(routed, options, strict=True):
+            for e, load in way.items():
+                self.uses[e].append((column, load))
+        if self.granted[arc]:
+            self.equal.add([(column, 1.0) for column in self.granted[arc]] + [(column, -1.0) for column in routed])
+
+    def maximum(self, goals: list[int]) -> float:
+        for e, link in enumerate(self.topology.links):
+            self.below.add(self.uses[e], link.capacity / GB)
+        for shared in self.topology.shared:
+            self.below.add([use for e in shared.links for use in self.uses[e]], shared.capacity / GB)
+        solution = _maximise(
+            self.below.matrix(self.size),
+            np.array(self.below.right),
+            goals,
+            A_eq=self.equal.matrix(self.size),
+            b_eq=np.array(self.equal.right),
+        )
+        return -float(solution.fun) * GB
 
 
 def _maximise(matrix: Any, right: Floats, counted: Iterable[int], **more: Any) -> Any:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dualcoll._api import plan
-from dualcoll.packing.allreduce import allreduce_problem
 from dualcoll.packing.class_prices import class_prices
 from dualcoll.packing.problem import PackingProblem
 from dualcoll.testing import degrade
@@ -12,6 +11,7 @@ from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
 from tests.packing.exact import random_case, random_optimum
 from tests.packing.fabrics import GB
+from tests.packing.problems import allreduce_problem
 
 
 def _problem(topology: Topology) -> PackingProblem:

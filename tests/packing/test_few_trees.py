@@ -8,7 +8,6 @@ import pytest
 from dualcoll._api import check, plan
 from dualcoll.diagnosis.timing import timing
 from dualcoll.errors import InputError
-from dualcoll.packing.allreduce import allreduce_problem
 from dualcoll.packing.column_generation import FLAT, column_generation
 from dualcoll.packing.few_trees import fewer, frontier
 from dualcoll.plans.model import Plan
@@ -18,6 +17,7 @@ from dualcoll.topology.catalog import catalog
 from dualcoll.topology.file import read_topology
 from dualcoll.topology.model import Topology
 from tests.packing.exact import FABRIC_KINDS, random_case, random_optimum
+from tests.packing.problems import allreduce_problem
 
 FABRICS: dict[str, Topology] = {
     "rails": degrade(catalog("rail:4x4"), 1),

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualcoll._api import check, plan
-from dualcoll.packing.allreduce import allreduce_problem
 from dualcoll.packing.finish import plan_trees
-from dualcoll.packing.problem import Column, ColumnPool, Packing, RoutedTree
+from dualcoll.packing.pool import ColumnPool
+from dualcoll.packing.problem import Column, RoutedTree
 from dualcoll.plans.model import Plan
 from dualcoll.plans.shares import split_bytes
 from dualcoll.topology.arrays import fabric_arrays
 from dualcoll.topology.catalog import catalog
 from tests.packing.exact import FABRIC_KINDS, random_case
 from tests.packing.fabrics import GB, fabric
+from tests.packing.problems import allreduce_problem, cheapest, one_group, packing_of
 
 RATES = st.lists(st.floats(1e3, 1e13), min_size=1, max_size=8)
 
@@ -81,9 +82,9 @@ def test_detours_are_cut_out() -> None:
         route_links=np.array(walks).ravel(),
     )
     problem = allreduce_problem(topology, topology.ranks)
-    column = Column(1.0, np.bincount(tree.route_links, minlength=6).astype(float), tree)
-    packing = Packing((column,), np.array([GB / 2]), np.ones(3), GB)
-    (made,) = plan_trees(problem, packing, topology.ranks, 100)
+    column = Column.of(0, 1.0, tree)
+    packing = packing_of(problem, [column], [GB / 2], GB)
+    (made,) = plan_trees(problem, packing, one_group(topology.ranks, size=100).demands())
     assert made.route(0).tolist() == [g1_s0, s0_g0]
     assert made.route(1).tolist() == [g0_s0, s0_g1]
     assert made.rate == pytest.approx(GB)  # one use of each link where the walks would have used s0 - s1 twice
@@ -94,9 +95,9 @@ def test_trees_that_carry_next_to_nothing_are_dropped() -> None:
     """A rate below a billionth of the total is no tree of the plan."""
     topology = fabric("g0-g1:1")
     problem = allreduce_problem(topology, topology.ranks)
-    column = problem.oracle.cheapest(np.ones(2))
-    packing = Packing((column, column), np.array([GB, GB * 1e-10]), np.ones(1), GB)
-    assert len(plan_trees(problem, packing, topology.ranks, 100)) == 1
+    column = cheapest(problem, np.ones(2))
+    packing = packing_of(problem, [column, column], [GB, GB * 1e-10], GB)
+    assert len(plan_trees(problem, packing, one_group(topology.ranks, size=100).demands())) == 1
 
 
 @given(RATES, st.integers(1, 10**12))
@@ -124,11 +125,12 @@ def test_a_pool_keeps_columns_of_equal_loads_once() -> None:
     topology = fabric("g0-s0:1, g1-s0:2")
     problem = allreduce_problem(topology, topology.ranks)
     pool = ColumnPool(problem)
-    column, loads, bound = problem.price(1.0 / problem.capacity)
-    assert pool.add(column, loads) == (0, True)
-    assert pool.add(column, loads) == (0, False)
+    quote = problem.price(1.0 / problem.capacity)
+    (column,) = quote.offer.columns(np.zeros(1, np.int64))
+    assert pool.add(column) == (0, True)
+    assert pool.add(column) == (0, False)
     assert len(pool) == 1
-    assert bound == pytest.approx(2 * 2 / (2 * (1 + 1 / 2)) * GB)
+    assert quote.bound == pytest.approx(2 * 2 / (2 * (1 + 1 / 2)) * GB)
     assert pool.congestion(np.array([GB])) == pytest.approx(1.0)
 
 

@@ -9,23 +9,24 @@ import pytest
 
 from dualcoll._api import check, plan
 from dualcoll.errors import InputError
-from dualcoll.packing.allreduce import allreduce_problem
 from dualcoll.packing.garg_konemann import epsilon_for, garg_konemann, iteration_limit
+from dualcoll.packing.pool import Packing
 from dualcoll.packing.prices import PriceLoop
-from dualcoll.packing.problem import Packing, PackingProblem
+from dualcoll.packing.problem import PackingProblem
 from dualcoll.progress import Gap, Meter, Outcome, Seconds
 from dualcoll.topology.catalog import catalog
 from tests.packing.exact import FABRIC_KINDS, random_case, random_optimum
+from tests.packing.problems import allreduce_problem, loads
 
 EPSILON = {0: 0.5, 1: 0.3, 2: 0.2, 3: 0.1}
 
 
 def _congestion(problem: PackingProblem, packing: Packing) -> float:
-    loads = sum(
-        rate * problem.fabric.row_loads(column.link_loads)
+    total = sum(
+        rate * problem.fabric.row_loads(loads(column, problem.fabric.links))
         for rate, column in zip(packing.rates, packing.columns, strict=True)
     )
-    return float((loads / problem.fabric.capacity).max())
+    return float((total / problem.fabric.capacity).max())
 
 
 @pytest.mark.parametrize("kind", FABRIC_KINDS)

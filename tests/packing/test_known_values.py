@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from dualcoll._api import check, plan
-from dualcoll.packing.allreduce import Columns, allreduce_problem
+from dualcoll.packing.collective import Columns
 from dualcoll.packing.column_generation import column_generation
 from dualcoll.plans.model import Plan
 from dualcoll.progress import Gap, Meter, Seconds
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
 from tests.packing.fabrics import GB, fabric
+from tests.packing.problems import allreduce_problem
 
 ONE = "bandwidth=1GB/s"
 

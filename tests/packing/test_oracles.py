@@ -4,15 +4,16 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from dualcoll.packing.allreduce import Columns, allreduce_problem
+from dualcoll.packing.collective import Columns
+from dualcoll.packing.oracles.arborescences import ArborescenceOracle
 from dualcoll.packing.oracles.spanning_tree import ProjectedTreeOracle, VoronoiTreeOracle
-from dualcoll.packing.oracles.tree_pair import TreePairOracle
 from dualcoll.packing.problem import PackingProblem
 from dualcoll.plans.model import Phase
 from dualcoll.topology.arrays import reversal
 from dualcoll.topology.model import Forwarding, Topology
 from tests.kernels.graphs import least_arborescence
 from tests.packing.exact import cheapest_distances, random_case, routes
+from tests.packing.problems import allreduce_problem, cheapest
 from tests.packing.sound import assert_sound
 
 Arcs = dict[tuple[int, int], float]
@@ -43,7 +44,7 @@ def test_the_voronoi_oracle_equals_the_projected_spanning_tree(seed: int, forwar
     """Non-participants, parallel cables, free and tied prices: networkx on distances over enumerated routes agrees."""
     topology, problem, prices = _asked(seed, "switched", forwarding, Columns.SIMPLE)
     assert isinstance(problem.oracle, VoronoiTreeOracle)
-    column = problem.oracle.cheapest(prices)
+    column = cheapest(problem, prices)
     partner = reversal(topology)
     assert partner is not None
     distances = cheapest_distances(routes(topology, topology.ranks, forwarding), (prices + prices[partner]) / 2)
@@ -57,7 +58,7 @@ def test_the_projected_oracle_equals_the_projected_spanning_tree(seed: int) -> N
     forwarding = Forwarding.SWITCHES
     topology, problem, prices = _asked(seed, "boxes", forwarding, Columns.SIMPLE)
     assert isinstance(problem.oracle, ProjectedTreeOracle)
-    column = problem.oracle.cheapest(prices)
+    column = cheapest(problem, prices)
     partner = reversal(topology)
     assert partner is not None
     distances = cheapest_distances(routes(topology, topology.ranks), (prices + prices[partner]) / 2)
@@ -70,8 +71,8 @@ def test_the_projected_oracle_equals_the_projected_spanning_tree(seed: int) -> N
 def test_the_pair_oracle_equals_the_best_root_of_networkx(seed: int, kind: str) -> None:
     """In- and out-arborescence for every root, over distances of enumerated routes: the best sum."""
     topology, problem, prices = _asked(seed, kind, Forwarding.SWITCHES, Columns.PAIR)
-    assert isinstance(problem.oracle, TreePairOracle)
-    column = problem.oracle.cheapest(prices)
+    assert isinstance(problem.oracle, ArborescenceOracle)
+    column = cheapest(problem, prices)
     outward = cheapest_distances(routes(topology, topology.ranks), prices)
     inward = {(j, i): cost for (i, j), cost in outward.items()}
     best = min(
@@ -87,6 +88,6 @@ def test_the_pair_oracle_equals_the_best_root_of_networkx(seed: int, kind: str) 
 def test_a_simple_tree_hangs_from_its_centre(seed: int, kind: str) -> None:
     """No other root would make the simple tree shallower."""
     _, problem, prices = _asked(seed, kind, Forwarding.SWITCHES, Columns.AUTO)
-    tree = problem.oracle.cheapest(prices).tree
+    tree = cheapest(problem, prices).tree
     graph: nx.Graph[int] = nx.Graph(tree.edges[tree.phase == Phase.REDUCE].tolist())
     assert tree.root in nx.center(graph)

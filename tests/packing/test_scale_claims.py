@@ -14,8 +14,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 
 from dualcoll._api import check, plan
-from dualcoll.packing.allreduce import Columns, allreduce_problem
 from dualcoll.packing.class_prices import class_prices
+from dualcoll.packing.collective import Columns
 from dualcoll.packing.column_generation import column_generation
 from dualcoll.progress import Gap, Meter, Outcome, Seconds
 from dualcoll.testing import degrade
@@ -25,6 +25,7 @@ from dualcoll.topology.model import Forwarding, Kind, Link, Node, Topology, dupl
 from dualcoll.topology.symmetry import link_classes
 from tests.packing.exact import column_optimum, flow_optimum
 from tests.packing.fabrics import GB
+from tests.packing.problems import allreduce_problem
 
 DEGRADED = (  # fabric, how many degraded copies
     ("rail:2x8", 14),

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dualcoll.packing.allreduce import allreduce_problem
-from dualcoll.packing.problem import ColumnPool, PackingProblem, Shape, SpreadingOracle, column_depth
+from dualcoll.packing.pool import ColumnPool
+from dualcoll.packing.problem import PackingProblem, Shape, column_depth
 from dualcoll.packing.spreading import Schedule, spread_packing
 from dualcoll.topology.catalog import catalog
 from tests.packing.exact import random_case, random_optimum
+from tests.packing.problems import allreduce_problem, cheapest, spread_one
 from tests.packing.sound import assert_sound
 
 Floats = np.ndarray
@@ -53,14 +54,13 @@ def test_spread_columns_are_sound(seed: int) -> None:
     """Spanning trees over allowed routes whose loads add up, whatever the prices, the bump and the room."""
     topology = random_case("switched", seed)
     problem = allreduce_problem(topology, topology.ranks)
-    assert isinstance(problem.oracle, SpreadingOracle)
     rng = np.random.default_rng(seed)
     prices = rng.random(len(topology.links)) + 0.01
     room = rng.integers(0, 4, prices.size)
-    column = problem.oracle.spread(prices, 1.3, room, 100.0, Shape(), rng)
+    column = spread_one(problem, prices, 1.3, room, Shape(), rng)
     assert column is not None
     assert_sound(topology, column, prices)
-    assert column.cost >= problem.oracle.cheapest(prices).cost * (1 - 1e-12)
+    assert column.cost >= cheapest(problem, prices).cost * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("most", [2, 3, 4, 8])
@@ -68,10 +68,9 @@ def test_a_shape_bounds_the_depth(most: int) -> None:
     """No rank is more logical edges below the root that grew the tree; the tree is rooted at its centre, never deeper."""
     topology = catalog("torus:4x4")
     problem = allreduce_problem(topology, topology.ranks)
-    assert isinstance(problem.oracle, SpreadingOracle)
     prices, room = np.ones(len(topology.links)), np.full(len(topology.links), 9)
     for seed in range(8):
-        column = problem.oracle.spread(prices, 1.3, room, 100.0, Shape(max_depth=most), np.random.default_rng(seed))
+        column = spread_one(problem, prices, 1.3, room, Shape(max_depth=most), np.random.default_rng(seed))
         # the farthest rank is 4 hops away; just then a greedy tree may miss
         assert (column is None) is (most < 4) or most == 4
         assert column is None or column_depth(column) <= most
@@ -81,11 +80,10 @@ def test_flat_shapes_make_flatter_trees() -> None:
     """On rails of 64 ranks, where any rank may be next to any."""
     topology = catalog("dgx-h100:boxes=8")
     problem = allreduce_problem(topology, topology.ranks)
-    assert isinstance(problem.oracle, SpreadingOracle)
     prices, room = np.ones(len(topology.links)), np.full(len(topology.links), 9)
     depths = []
     for flatness in (0.0, 0.02, 0.3):
-        column = problem.oracle.spread(prices, 1.35, room, 100.0, Shape(flatness), np.random.default_rng(0))
+        column = spread_one(problem, prices, 1.35, room, Shape(flatness), np.random.default_rng(0))
         assert column is not None
         depths.append(column_depth(column))
     assert depths == sorted(depths, reverse=True)

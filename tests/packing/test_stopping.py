@@ -9,7 +9,6 @@ import pytest
 
 from dualcoll._api import check, plan
 from dualcoll.lp.packing_master import MasterSolution, PackingMaster
-from dualcoll.packing.allreduce import allreduce_problem
 from dualcoll.packing.column_generation import column_generation
 from dualcoll.plans.model import Plan
 from dualcoll.progress import Gap, Meter, Progress, Seconds, Stop
@@ -17,6 +16,7 @@ from dualcoll.testing import degrade
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
 from tests.packing.exact import random_case
+from tests.packing.problems import allreduce_problem
 
 SYMMETRIC = degrade(catalog("dgx-h100:boxes=4"), 1)
 ASYMMETRIC = degrade(catalog("dgx-1v:boxes=2"), 1, symmetric=False)

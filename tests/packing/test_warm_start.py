@@ -11,7 +11,6 @@ import pytest
 
 from dualcoll._api import check, plan
 from dualcoll.errors import InputError
-from dualcoll.packing.allreduce import allreduce_problem
 from dualcoll.packing.warm_start import start_from
 from dualcoll.plans.file import read_plan, write_plan
 from dualcoll.plans.model import Plan, Tree
@@ -22,6 +21,7 @@ from dualcoll.topology.file import read_topology
 from dualcoll.topology.model import Forwarding, Kind, Node, Topology
 from tests.packing.exact import FABRIC_KINDS, random_case
 from tests.packing.fabrics import fabric
+from tests.packing.problems import allreduce_problem
 from tests.packing.sound import assert_sound
 
 CHANGES = ("failed", "slower", "added")

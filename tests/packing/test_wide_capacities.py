@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dualcoll._api import check, plan
-from dualcoll.packing.allreduce import Columns, allreduce_problem
+from dualcoll.packing.collective import Columns
 from dualcoll.packing.garg_konemann import garg_konemann
 from dualcoll.progress import Gap, Meter
 from dualcoll.topology.arrays import reversal
@@ -17,6 +17,7 @@ from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
 from tests.packing.exact import FABRIC_KINDS, random_case
 from tests.packing.fabrics import fabric
+from tests.packing.problems import allreduce_problem
 
 ORDERS = 9
 

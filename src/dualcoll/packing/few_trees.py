@@ -1,8 +1,8 @@
 """Packings of few columns: the best found with at most K a demand, out of a larger packing or made for the purpose.
 
-An optimal packing has up to one column per row, more than a runtime wants to launch. Which K columns are best is hard; two ways
-are tried and the best is kept: spread packings of K columns a demand at several level counts and targets, and the larger packing
-with its slowest columns dropped, a few at a time. The rates of the chosen columns come from the LP on them.
+An optimal packing has up to one column per row, more than a runtime wants to launch. Which K columns are best is hard; two
+ways are tried and the best is kept: spread packings of K columns a demand at several level counts and targets, and the larger
+packing with its slowest columns dropped, a few at a time. The rates of the chosen columns come from the LP on them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Multiplicative prices, the engine under Garg–Könemann and under the search for first prices.
 
-Prices span hundreds of orders of magnitude (γ is 1e-362 at ε = 0.01 with 4160 links), so they are kept as logarithms. The loop
-packs bundles: the cheapest columns of all demands of the cheapest goal, at a common pace (DualColl, Lemma 6.1). Of a bundle only
-its loads and the prices that led to it are kept; the oracle makes its columns again when they are wanted.
+Prices span hundreds of orders of magnitude (γ is 1e-362 at ε = 0.01 with 4160 links), so they are kept as logarithms. The
+loop packs bundles: the cheapest columns of all demands of the cheapest goal, at a common pace (DualColl, Lemma 6.1). Of a
+bundle only its loads and the prices that led to it are kept; the oracle makes its columns again when they are wanted.
 """
 
 from __future__ import annotations

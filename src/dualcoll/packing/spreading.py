@@ -28,6 +28,7 @@ FLAT_SHARE = 0.1  # of the base prices: a row that the bound leaves free is stee
 JITTER = 0.02  # relative; without it, ties go to the same box in every tree
 MUCH_ROOM = 1e15  # uses; more are not told apart
 PATIENCE = 16  # columns that did not come about before the clock is asked
+MANY_BATCHES = 256  # so many demands even one another out: the first round may serve them whole
 MOST_OF_IT = 0.75  # of a round has to fit
 DUST = 1e-9  # of a demand's need
 SPAN = 50.0  # logarithms of prices are kept within this of the base prices
@@ -77,7 +78,10 @@ class _Spreading:
         return problem.oracle.spread(batch, problem.link_prices(steered), steering)
 
     def take(self, column: Column, rate: float, *, force: bool = False) -> float:
-        """Add a column at the rate, or at what fits if that is half of it; with ``force`` fit or not. Returns what was added."""
+        """Add a column at the rate, or at what fits if that is half of it; with ``force`` fit or not.
+
+        Returns what was added.
+        """
         loads = self.problem.loads(column)
         used = np.flatnonzero(loads)
         fits = rate
@@ -148,7 +152,8 @@ def spread_packing(
         over: asked now and then, with the value so far; True ends the packing, once every demand has a column.
     """
     state = _Spreading(problem, prices, target, pool)
-    pace = 1.0 / schedule.rounds / (1 if schedule.levels == 1 else 2)
+    many = len(problem.oracle.batches) >= MANY_BATCHES and len(problem.oracle.batches) == problem.part.size
+    pace = 1.0 / schedule.rounds / (1 if schedule.levels == 1 or many else 2)
     for _ in range(schedule.levels * schedule.rounds):
         if schedule.levels > 1 and 1.0 - state.progress < pace * (schedule.rounds - 0.5):
             pace /= 2

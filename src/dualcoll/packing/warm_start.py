@@ -1,7 +1,7 @@
 """What a plan for a similar fabric is worth here: its prices.
 
-They are near the best where little has changed, and the oracle proves them anew. Its trees are not carried over: packing anew at
-good prices costs less than mending trees that were tuned to another fabric.
+They are near the best where little has changed, and the oracle proves them anew. Its trees are not carried over: packing anew
+at good prices costs less than mending trees that were tuned to another fabric.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Arborescences: out-trees that broadcast, in-trees that reduce, and pairs of both with a common root.
 
-The cheapest ones are minimum arborescences of the projected digraph, whatever the routing model (DualColl, Theorems 4.1 and 5.1,
-sections 6.1 and 6.2). One root-independent contraction each way serves all roots: a projection and O(n²), and O(n) for each
-root.
+The cheapest ones are minimum arborescences of the projected digraph, whatever the routing model (DualColl, Theorems 4.1 and
+5.1, sections 6.1 and 6.2). One root-independent contraction each way serves all roots: a projection and O(n²), and O(n) for
+each root.
 """
 
 from __future__ import annotations
