@@ -43,8 +43,8 @@ def read_stream(stream: BinaryIO, where: str, limit: int = MAX_BYTES) -> bytes:
     return data
 
 
-def atomic_write(path: str | Path, text: str) -> None:
-    """Write a text file whole or not at all: a temporary file in the same folder takes the target's name at the end.
+def atomic_write(path: str | Path, content: str | bytes) -> None:
+    """Write a file whole or not at all: a temporary file in the same folder takes the target's name at the end.
 
     A link is followed; a device such as ``/dev/stdout`` is written to as it is.
 
@@ -52,7 +52,7 @@ def atomic_write(path: str | Path, text: str) -> None:
         InputError: the folder is missing, the target is a folder, or writing is not permitted.
     """
     target = Path(os.path.realpath(path))
-    data = text.encode()
+    data = content.encode() if isinstance(content, str) else content
     try:
         if target.exists() and not target.is_file() and not target.is_dir():
             target.write_bytes(data)

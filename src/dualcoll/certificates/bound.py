@@ -1,25 +1,23 @@
-"""What the prices prove: no AllReduce among the participants is faster than this (docs/model.md §5).
-
-One shortest-path search per participant, in integers, and two contractions: O(n E log V + n²).
-"""
+"""What the prices prove: no schedule of the workload is faster than this (docs/model.md §5)."""
 
 from __future__ import annotations
 
-import heapq
+from collections import defaultdict
 from fractions import Fraction
+from math import lcm
 
-from dualcoll.certificates.arborescence import arborescence_costs
-from dualcoll.certificates.findings import Findings
-from dualcoll.certificates.policy import Policy, Position
-from dualcoll.certificates.trees import link_text, scaled
+from dualcoll.certificates.columns import cheapest_columns, unreached
+from dualcoll.certificates.demands import Demands
+from dualcoll.certificates.findings import Findings, shown
+from dualcoll.certificates.loads import link_text, scaled
+from dualcoll.certificates.walks import Costs
+from dualcoll.collectives.workload import Demand, Objective, Pattern
 from dualcoll.plans.document import LinkKey, Price
 from dualcoll.topology.model import Topology
 
-__all__ = ["cheapest_routes", "prove_bound", "row_prices"]
+__all__ = ["link_prices", "prove_bound", "row_prices"]
 
 PRICE_BITS = 192  # kept of the largest price; all but absurd sets of floats fit without rounding
-
-Moves = list[tuple[int, int]]  # (price, state reached)
 
 
 def row_prices(prices: tuple[Price, ...], topology: Topology, keys: list[LinkKey], findings: Findings) -> list[int]:
@@ -50,102 +48,63 @@ def row_prices(prices: tuple[Price, ...], topology: Topology, keys: list[LinkKey
     return whole
 
 
-def prove_bound(
-    prices: list[int], topology: Topology, policy: Policy, participants: list[int], findings: Findings
-) -> Fraction | None:
-    """What the prices (E + S,) are worth over what the cheapest column costs, in bytes/s; None with a finding if nothing."""
-    links = len(topology.links)
-    capacities, scale = scaled([link.capacity for link in topology.links] + [row.capacity for row in topology.shared])
-    worth = sum(capacity * price for capacity, price in zip(capacities, prices, strict=True))
-    on_link = prices[:links]
-    for row, price in zip(topology.shared, prices[links:], strict=True):
+def link_prices(prices: list[int], topology: Topology) -> list[int]:
+    """What one unit over each link costs (E,): its own price and those of the shared capacities over it."""
+    on_link = prices[: len(topology.links)]
+    for row, price in zip(topology.shared, prices[len(topology.links) :], strict=True):
         for link in row.links:
             on_link[link] += price
-    costs = cheapest_routes(on_link, topology, policy, participants)
-    apart = _unreachable(costs)
-    if apart is not None:
-        tail, head = (topology.nodes[participants[i]].name for i in apart)
-        findings.add(f"no route that may be used leads from {tail} to {head}, directly or over other ranks")
+    return on_link
+
+
+def prove_bound(
+    prices: list[int],
+    costs: Costs,
+    scale: int,
+    demands: Demands,
+    topology: Topology,
+    findings: Findings,
+    *,
+    relay: bool,
+) -> Fraction | None:
+    """The rate in bytes/s that the workload cannot exceed by the prices (E + S,); None with a finding if they prove none.
+
+    Args:
+        costs: of the logical edges between all ranks of the workload, (n, n), over ``scale``.
+    """
+    workload = demands.workload
+    place = {rank: i for i, rank in enumerate(workload.ranks)}
+    of_group: defaultdict[int, list[Demand]] = defaultdict(list)
+    for demand in demands.all:
+        of_group[demand.group].append(demand)
+    spent = []  # by each group on all of its message, at the least
+    for number, mine in of_group.items():
+        group = workload.groups[number]
+        at = [place[rank] for rank in group.ranks]
+        table = [[costs[u][v] for v in at] for u in at]
+        columns = cheapest_columns(mine, group.ranks, table, relay=relay)
+        apart = next((demand for demand, cost in zip(mine, columns, strict=True) if cost is None), None)
+        if apart is not None:
+            tail, head = (shown(topology.nodes[i].name) for i in unreached(apart, group.ranks, table))
+            over = ", directly or over other ranks" if relay or apart.pattern is not Pattern.SEND else ""
+            findings.add(f"no route that may be used leads from {tail} to {head}{over}")
+        else:
+            unit = lcm(*(demand.part.denominator for demand in mine))
+            whole = sum(cost * int(demand.part * unit) for demand, cost in zip(mine, columns, strict=True) if cost)
+            spent.append(Fraction(whole, unit))
+    if len(spent) < len(workload.groups):
         return None
-    outward = arborescence_costs(list(zip(*costs, strict=True)))
-    inward = arborescence_costs(costs)
-    cheapest = min(out + into for out, into in zip(outward, inward, strict=True))
-    if cheapest == 0:
+    if workload.objective is Objective.SLOWEST:
+        price = sum(spent, Fraction(0)) / workload.size
+    else:
+        price = min(total / group.size for total, group in zip(spent, workload.groups, strict=True))
+    if price == 0:
         findings.add("the prices prove no bound: some tree uses no priced link (docs/model.md §5)")
         return None
-    return Fraction(worth, cheapest * scale)
+    return scale * _worth(prices, topology) / price
 
 
-def cheapest_routes(
-    on_link: list[int], topology: Topology, policy: Policy, participants: list[int]
-) -> list[list[int | None]]:
-    """Cost (n, n) of the cheapest allowed route from each participant to each other, None where there is none.
-
-    The search runs over (node, position on the way). A cheapest walk that visits a node twice can leave out what lies
-    between: the earlier position allows all that the later one does. So these are costs of routes as docs/model.md §2
-    defines them.
-    """
-    steps = _moves(on_link, topology, policy, participants)
-    table: list[list[int | None]] = []
-    for source in participants:
-        start = 3 * source + policy.start(source)
-        cost = _search(start, steps, policy)
-        row: list[int | None] = []
-        for target in participants:
-            ends = [cost[state] for state in range(3 * target, 3 * target + 3) if state in cost]
-            row.append(min(ends) if ends and target != source else None)
-        table.append(row)
-    return table
-
-
-def _moves(on_link: list[int], topology: Topology, policy: Policy, participants: list[int]) -> list[Moves]:
-    """The allowed steps out of each state ``3 * node + position``, over the cheapest of parallel links."""
-    useful = set(participants)
-    cheapest: list[dict[int, int]] = [{} for _ in topology.nodes]
-    for link, price in zip(topology.links, on_link, strict=True):
-        if link.head in useful or policy.forwards(link.head):
-            known = cheapest[link.tail].get(link.head)
-            cheapest[link.tail][link.head] = price if known is None else min(known, price)
-    steps: list[Moves] = []
-    for node, heads in enumerate(cheapest):
-        for position in Position:
-            moves = []
-            for head, price in heads.items():
-                after = policy.step(position, node, head)
-                if after is not None:
-                    moves.append((price, 3 * head + after))
-            steps.append(moves)
-    return steps
-
-
-def _search(start: int, steps: list[Moves], policy: Policy) -> dict[int, int]:
-    """Dijkstra's algorithm from one state; a node that forwards nothing is only ever an end."""
-    cost = {start: 0}
-    heap = [(0, start)]
-    while heap:
-        reached, state = heapq.heappop(heap)
-        if reached > cost[state]:
-            continue
-        for price, following in steps[state]:
-            total = reached + price
-            if following not in cost or total < cost[following]:
-                cost[following] = total
-                if policy.forwards(following // 3):
-                    heapq.heappush(heap, (total, following))
-    return cost
-
-
-def _unreachable(costs: list[list[int | None]]) -> tuple[int, int] | None:
-    """Two participants such that no chain of routes leads from the first to the second."""
-    for reverse in (False, True):
-        table = list(zip(*costs, strict=True)) if reverse else costs
-        reached, fresh = {0}, [0]
-        while fresh:
-            node = fresh.pop()
-            found = {i for i, cost in enumerate(table[node]) if cost is not None} - reached
-            reached |= found
-            fresh += found
-        missing = min(set(range(len(costs))) - reached, default=None)
-        if missing is not None:
-            return (missing, 0) if reverse else (0, missing)
-    return None
+def _worth(prices: list[int], topology: Topology) -> Fraction:
+    """What all capacity is worth."""
+    capacities, scale = scaled([link.capacity for link in topology.links] + [row.capacity for row in topology.shared])
+    return Fraction(sum(capacity * price for capacity, price in zip(capacities, prices, strict=True)), scale)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dualcoll.certificates.bound import prove_bound, row_prices
+from dualcoll.certificates.bound import link_prices, prove_bound, row_prices
+from dualcoll.certificates.cut import prove_cut
+from dualcoll.certificates.demands import Demands, read_workload
 from dualcoll.certificates.findings import Findings, excess, rate_text, shown
+from dualcoll.certificates.loads import StoredRoutes, Tally, check_loads
+from dualcoll.certificates.next_hops import HashedRoutes, NetworkRoutes, SprayedRoutes
 from dualcoll.certificates.policy import Policy
-from dualcoll.certificates.trees import check_loads, check_structure, link_loads, scaled
-from dualcoll.plans.document import LinkKey, PlanDocument, link_keys
+from dualcoll.certificates.rates import TreeShare, check_shares, prove_rate
+from dualcoll.certificates.trees import Structure
+from dualcoll.certificates.walks import cheapest_routes
+from dualcoll.plans.document import Claims, PlanDocument, link_keys
 from dualcoll.topology.model import Topology
 
 __all__ = ["Proof", "check_plan"]
@@ -22,18 +28,20 @@ class Proof:
     """What was proved, exactly. Never weaker than what the plan claims.
 
     Attributes:
-        rate: sum of the trees' rates, bytes/s.
+        rate: of the plan by its objective, bytes/s.
+        group_rates: of each group, bytes/s.
         bound: the rate that no schedule without in-network computing exceeds, by the prices, bytes/s.
         gap: ``1 - rate / bound``.
-        in_network_bound: the rate that no schedule at all exceeds, by the cut, bytes/s.
+        in_network_bound: the rate that no schedule at all exceeds, by the cut, bytes/s; None if the plan claims none.
         utilisation: of the busiest link or shared capacity, at most 1.
         busiest: its name.
     """
 
     rate: Fraction
+    group_rates: tuple[Fraction, ...]
     bound: Fraction
     gap: Fraction
-    in_network_bound: Fraction
+    in_network_bound: Fraction | None
     utilisation: Fraction
     busiest: str
 
@@ -42,114 +50,97 @@ def check_plan(document: PlanDocument, topology: Topology | None = None) -> Proo
     """Prove every claim of a plan; see docs/model.md for what each means and why it is proved.
 
     Args:
-        document: the plan, by :func:`~dualcoll.plans.file.read_document` or :func:`~dualcoll.plans.document.plan_to_document`.
+        document: the plan, by :func:`~dualcoll.plans.file.read_document` or
+            :func:`~dualcoll.plans.conversion.plan_to_document`.
         topology: hold it against this fabric instead of its own. Nodes are matched by name, parallel links by order.
 
     Raises:
         CheckFailed: with one finding for each claim that is not supported.
+        InputError: a tree, made only now, has a number that is not usable.
     """
     fabric = document.topology if topology is None else topology
-    keys = link_keys(fabric)
-    policy = Policy(fabric, document.forwarding)
     findings = Findings()
-    participants = _participants(document, fabric, findings)
-    check_structure(document.trees, frozenset(document.ranks), findings)
-    loads, scale = link_loads(document.trees, fabric, keys, policy, findings)
-    utilisation, busiest = check_loads(loads, scale, fabric, keys, findings)
-    rate = _rate(document, findings)
-    bound = _bound(document, fabric, keys, policy, participants, findings)
-    in_network = _in_network(document, fabric, findings)
+    workload = read_workload(document, fabric, findings)
+    if workload is None:
+        raise findings.error()
+    keys = link_keys(fabric)
+    demands = Demands(workload, fabric)
+    hops_only = document.routing.kind == "spray-hops"
+    policy = Policy(fabric, document.forwarding, everyone_forwards=hops_only)
+    network = _network(document, fabric, policy, list(workload.ranks))
+    routes = StoredRoutes(fabric, keys, policy, findings) if network is None else None
+
+    tally = Tally(len(keys), len(demands.all))
+    shares = _read_trees(document, demands, fabric, routes, tally, findings)
+    rate, group_rates = prove_rate(document.claims.rate, demands, tally, findings)
+    check_shares(shares, demands, tally, findings)
+    loads, scale = (tally.on_link, 1) if network is None else network.loads(tally.on_edge, findings)
+    utilisation, busiest = check_loads(loads, tally.scale * scale, fabric, keys, findings)
+
+    prices = row_prices(document.prices, fabric, keys, findings)
+    on_link = link_prices(prices, fabric)
+    if network is None:
+        costs, scale = cheapest_routes(on_link, fabric, policy, list(workload.ranks)), 1
+    else:
+        costs, scale = network.costs(on_link)
+    bound = prove_bound(prices, costs, scale, demands, fabric, findings, relay=document.relay)
+    _hold_bound(document.claims, bound, findings)
+    in_network = prove_cut(document, demands, fabric, findings)
     if findings or bound is None:
         raise findings.error()
-    return Proof(rate, bound, 1 - rate / bound, in_network, utilisation, busiest)
+    return Proof(rate, group_rates, bound, 1 - rate / bound, in_network, utilisation, busiest)
 
 
-def _participants(document: PlanDocument, fabric: Topology, findings: Findings) -> list[int]:
-    """Node indices of the ranks; empty if they are not two or more different nodes of the fabric."""
-    known: dict[str, int] = {}
-    for i, name in enumerate(document.ranks):
-        if name in known:
-            findings.add(f"ranks[{i}]: {shown(name)} is named twice")
-        elif name not in fabric.index:
-            findings.add(f"ranks[{i}]: the fabric has no node {shown(name)}")
-        else:
-            known[name] = fabric.index[name]
-    if len(document.ranks) < 2:
-        findings.add(f"ranks: an AllReduce takes two or more, not {len(document.ranks)}")
-    return list(known.values()) if len(known) == len(document.ranks) >= 2 else []
+def _network(document: PlanDocument, fabric: Topology, policy: Policy, ranks: list[int]) -> NetworkRoutes | None:
+    """The routes that the network chooses; None where the plan chose them."""
+    kind = document.routing.kind
+    if kind == "single":
+        return None
+    if kind == "ecmp":
+        return HashedRoutes(fabric, policy, ranks, seed=document.routing.seed)
+    return SprayedRoutes(fabric, policy, ranks, over_cables=kind == "spray-cables")
 
 
-def _rate(document: PlanDocument, findings: Findings) -> Fraction:
-    """The sum of the rates, held against the claim and the shares of the data."""
-    rates, scale = scaled(tree.rate for tree in document.trees)
-    total = sum(rates)
-    proved, claimed = Fraction(total, scale), Fraction(document.claims.rate)
-    if claimed > proved:
-        findings.add(
-            f"claimed rate {rate_text(claimed)} is above {rate_text(proved)}, the sum of the trees' rates"
-            f"{excess(claimed, proved)} (docs/model.md §4)"
-        )
-    if total == 0:
-        findings.add("the trees carry nothing: their rates sum to 0 (docs/model.md §4)")
-    carried = sum(tree.size for tree in document.trees)
-    if carried != document.size:
-        findings.add(
-            f"the bytes of the trees sum to {carried}, not to the message's {document.size} (docs/model.md §4)"
-        )
-    for i, (tree, rate) in enumerate(zip(document.trees, rates, strict=True)):
-        if abs(tree.size * total - document.size * rate) > total:
-            share = float(Fraction(document.size * rate, total)) if total else 0.0
-            findings.add(
-                f"trees[{i}]: its {tree.size} bytes are not within one byte of {share:.1f}, "
-                "its part in proportion to the rates (docs/model.md §4)"
-            )
-    return proved
-
-
-def _bound(
+def _read_trees(
     document: PlanDocument,
+    demands: Demands,
     fabric: Topology,
-    keys: list[LinkKey],
-    policy: Policy,
-    participants: list[int],
+    routes: StoredRoutes | None,
+    tally: Tally,
     findings: Findings,
-) -> Fraction | None:
-    """The bound that the prices prove, held against the claimed bound and gap; None if there is none."""
-    prices = row_prices(document.prices, fabric, keys, findings)
-    claims = document.claims
+) -> list[TreeShare]:
+    """Hold each tree against its demand and add up what it carries, in one pass, for there may be many."""
+    structure = Structure(demands, fabric, findings, relay=document.relay)
+    shares = []
+    for i, tree in enumerate(document.trees):
+        where = f"trees[{i}]"
+        amount = tally.amount(tree.rate)
+        number = demands.number(tree)
+        if number is None:
+            wanted = f"root {shown(tree.root)}" + ("" if tree.target is None else f" and target {shown(tree.target)}")
+            findings.add(f"{where}: group {shown(tree.group)} has no demand with {wanted}")
+        else:
+            if len(demands.all) > 1:
+                where = f"{where} ({demands.words(number)})"
+            structure.check(tree, where, number)
+            tally.of_demand[number] += amount
+            shares.append(TreeShare(where, number, tree.rate, tree.size))
+        if routes is not None:
+            routes.add(tree, where, amount, tally.on_link)
+        else:
+            for tail, head, _ in tree.edges:
+                tally.on_edge[tail, head] += amount
+    return shares
+
+
+def _hold_bound(claims: Claims, proved: Fraction | None, findings: Findings) -> None:
+    """The bound and gap that are claimed must be supported."""
     claimed = Fraction(claims.bound)
     gap = 1 - Fraction(claims.rate) / claimed if claimed else Fraction(0)
     if Fraction(claims.gap) < gap - GAP_ROUNDING:
         findings.add(f"claimed gap {claims.gap:.6g} is below {float(gap):.6g}, what the claimed rate and bound leave")
-    proved = prove_bound(prices, fabric, policy, participants, findings) if participants else None
     if proved is not None and claimed < proved:
         findings.add(
             f"claimed bound {rate_text(claimed)} is below {rate_text(proved)}, the best that the prices prove"
             f"{excess(proved, claimed)} (docs/model.md §5)"
         )
-    return proved
-
-
-def _in_network(document: PlanDocument, fabric: Topology, findings: Findings) -> Fraction:
-    """What leaves the cut, held against the claim."""
-    side = set(document.in_network_cut)
-    for name in sorted(side - fabric.index.keys()):
-        findings.add(f"in_network_cut: the fabric has no node {shown(name)}")
-    if not 0 < len(side.intersection(document.ranks)) < len(set(document.ranks)):
-        findings.add("in_network_cut: it must have some of the ranks on its side but not all (docs/model.md §6)")
-    inside = {fabric.index[name] for name in side & fabric.index.keys()}
-    crossing = {e for e, link in enumerate(fabric.links) if link.tail in inside and link.head not in inside}
-    capacity = Fraction(0)
-    for row in fabric.shared:
-        under = crossing.intersection(row.links)
-        if Fraction(row.capacity) < sum(Fraction(fabric.links[e].capacity) for e in under):
-            capacity += Fraction(row.capacity)
-            crossing -= under
-    capacity += sum(Fraction(fabric.links[e].capacity) for e in crossing)
-    claimed = Fraction(document.claims.in_network_bound)
-    if claimed < capacity:
-        findings.add(
-            f"claimed in-network bound {rate_text(claimed)} is below {rate_text(capacity)}, what leaves the cut"
-            f"{excess(capacity, claimed)} (docs/model.md §6)"
-        )
-    return capacity

@@ -20,12 +20,14 @@ class Position(IntEnum):
 
 
 class Policy:
-    """The forwarding policy of one fabric."""
+    """The forwarding policy of one fabric, or none at all where every node forwards anything."""
 
-    def __init__(self, topology: Topology, forwarding: Forwarding) -> None:
+    def __init__(self, topology: Topology, forwarding: Forwarding, *, everyone_forwards: bool = False) -> None:
         self._nodes = topology.nodes
         self._box = [node.box for node in topology.nodes]
-        self._transit = [transit(node.kind, forwarding) for node in topology.nodes]
+        self._transit = [
+            Transit.ANY if everyone_forwards else transit(node.kind, forwarding) for node in topology.nodes
+        ]
 
     def start(self, first: int) -> Position:
         """The position of a route that has only its first node."""

@@ -9,48 +9,105 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
-from itertools import pairwise
+from typing import overload
 
-import numpy as np
-
+from dualcoll.collectives.catalogue import ROOTED, title
+from dualcoll.collectives.workload import Objective
 from dualcoll.errors import InputError
-from dualcoll.plans.model import Cut, Ints, Phase, Plan, Tree
+from dualcoll.plans.model import Phase
 from dualcoll.progress import Outcome
+from dualcoll.routing.model import Routing
 from dualcoll.topology.model import Forwarding, Topology
 from dualcoll.units import MAX_SIZE
 
 __all__ = [
+    "MANY_EDGES",
     "Claims",
+    "GroupRecord",
     "Hop",
     "LinkKey",
     "PlanDocument",
     "Price",
     "SolverRecord",
     "TreeRecord",
-    "document_to_plan",
+    "TreesOnDemand",
     "link_keys",
-    "plan_to_document",
 ]
+
+MANY_EDGES = 100_000  # logical edges of all trees; with more, trees are made when asked for and stand in their own file
+
+SHARDED = ("allgather", "reducescatter", "gather", "scatter")  # shards may be of different sizes
 
 Hop = str | tuple[str, int]  # the node that a hop reaches; (name, k) reaches it over the k-th parallel link, k > 0
 LinkKey = tuple[str, Hop]  # a link by the names of its ends: (tail, hop)
 
 
 @dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """Ranks that run one collective, as in :class:`~dualcoll.collectives.workload.Group`, by name."""
+
+    name: str
+    collective: str
+    ranks: tuple[str, ...]
+    size: int
+    root: str | None = None
+    parts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_count(self.size, "size", 1)
+        if (self.root is None) == (self.collective in ROOTED):
+            raise InputError(f"{title(self.collective)} has {'a' if self.root is None else 'no'} root")
+        for part in self.parts:
+            _check_count(part, "part", 0)
+        wanted = _part_counts(self.collective, len(self.ranks))
+        if len(self.parts) not in wanted:
+            having = f"{title(self.collective)} of {len(self.ranks)} ranks has {' or '.join(map(str, wanted))}"
+            raise InputError(f"{len(self.parts)} parts, where {having}")
+        if self.parts and not any(self.parts):
+            raise InputError("its parts are all 0")
+
+
+@dataclass(frozen=True, slots=True)
 class TreeRecord:
-    """One tree: ``routes[i]``, a node sequence, belongs to ``edges[i]``, (from, to, phase). Rate in bytes/s, size in bytes."""
+    """One tree: ``routes[i]``, a node sequence, belongs to ``edges[i]``, (from, to, phase). Rate in bytes/s, size in bytes.
+
+    Group, root and, of a send, target name the demand that it carries; the root of an AllReduce is its own choice. Routes
+    are None where the network chooses them.
+    """
 
     rate: float
+    group: str
     root: str
+    target: str | None
     size: int
     edges: tuple[tuple[str, str, Phase], ...]
-    routes: tuple[tuple[Hop, ...], ...]
+    routes: tuple[tuple[Hop, ...], ...] | None
 
     def __post_init__(self) -> None:
         _check_amount(self.rate, "rate")
         _check_count(self.size, "bytes", 0)
+
+
+class TreesOnDemand(Sequence[TreeRecord]):
+    """Trees that are made when asked for, so that a million edges take little memory."""
+
+    def __init__(self, count: int, make: Callable[[int], TreeRecord]) -> None:
+        self._count = count
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, position: int) -> TreeRecord: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[TreeRecord]: ...
+    def __getitem__(self, position: int | slice) -> TreeRecord | Sequence[TreeRecord]:
+        if isinstance(position, slice):
+            return tuple(map(self._make, range(self._count)[position]))
+        return self._make(range(self._count)[position])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +125,18 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the plan says of itself: bytes/s, the gap a fraction."""
+    """What the plan says of itself: bytes/s, the gap a fraction; None where it claims no bound by a cut."""
 
     rate: float
     bound: float
     gap: float
-    in_network_bound: float
+    in_network_bound: float | None
 
     def __post_init__(self) -> None:
-        for name in ("rate", "bound", "gap", "in_network_bound"):
+        for name in ("rate", "bound", "gap"):
             _check_amount(getattr(self, name), name)
+        if self.in_network_bound is not None:
+            _check_amount(self.in_network_bound, "in_network_bound")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +158,41 @@ class PlanDocument:
     """A plan file's content. Its numbers are usable (finite, not negative); whether they are true is for the proof.
 
     Raises:
-        InputError: a number that is not usable, here and in its parts.
+        InputError: a number that is not usable, here and in its parts; no groups, two of one name, or a group with a root or
+            parts that its collective has not; a cut without its bound or the other way round.
     """
 
     generator: str
-    collective: str
-    ranks: tuple[str, ...]
-    size: int
+    objective: Objective
+    groups: tuple[GroupRecord, ...]
     forwarding: Forwarding
+    relay: bool
+    routing: Routing
     topology: Topology
-    trees: tuple[TreeRecord, ...]
+    trees: Sequence[TreeRecord]
     prices: tuple[Price, ...]
-    in_network_cut: tuple[str, ...]
+    in_network_cut: tuple[str, ...] | None
     claims: Claims
     solver: SolverRecord
 
     def __post_init__(self) -> None:
-        _check_count(self.size, "size", 1)
+        _check_count(self.routing.seed, "routing.seed", 0)
+        if not self.groups:
+            raise InputError("groups: there are none")
+        name, times = Counter(group.name for group in self.groups).most_common(1)[0]
+        if times > 1:
+            raise InputError(f"groups: {times} of them are called {name[:60]!r}", hint="names must be unique")
+        if (self.in_network_cut is None) != (self.claims.in_network_bound is None):
+            raise InputError(
+                "in_network_cut and claims.in_network_bound go together", hint="give both, or null for both"
+            )
+
+
+def _part_counts(collective: str, ranks: int) -> tuple[int, ...]:
+    """How many parts a group may have."""
+    if collective == "alltoallv":
+        return (ranks * ranks,)
+    return (0, ranks) if collective in SHARDED else (0,)
 
 
 def _check_amount(number: float, what: str) -> None:
@@ -138,134 +215,3 @@ def link_keys(topology: Topology) -> list[LinkKey]:
         keys.append((topology.nodes[link.tail].name, (head, before[ends]) if before[ends] else head))
         before[ends] += 1
     return keys
-
-
-def plan_to_document(plan: Plan) -> PlanDocument:
-    """The plan by names.
-
-    Raises:
-        InputError: a route whose links do not follow one another, which a node sequence cannot express.
-    """
-    names = [node.name for node in plan.topology.nodes]
-    keys = link_keys(plan.topology)
-    known: dict[tuple[int, ...], tuple[Hop, ...]] = {}
-    priced = zip([*keys, *range(len(plan.shared_prices))], [*plan.link_prices, *plan.shared_prices], strict=True)
-    return PlanDocument(
-        generator=f"dualcoll {version('dualcoll')}",
-        collective=plan.collective,
-        ranks=tuple(names[rank] for rank in plan.participants),
-        size=plan.size,
-        forwarding=plan.forwarding,
-        topology=plan.topology,
-        trees=tuple(_record(tree, i, plan.topology, keys, known) for i, tree in enumerate(plan.trees)),
-        prices=tuple(Price(on, float(price)) for on, price in priced if price > 0),
-        in_network_cut=tuple(names[node] for node in plan.in_network.side),
-        claims=Claims(float(plan.value), float(plan.bound), float(plan.gap), float(plan.in_network.capacity)),
-        solver=SolverRecord(plan.outcome, plan.method, float(plan.seconds), int(plan.iterations)),
-    )
-
-
-def _record(
-    tree: Tree, position: int, topology: Topology, keys: list[LinkKey], known: dict[tuple[int, ...], tuple[Hop, ...]]
-) -> TreeRecord:
-    """One tree by names; ``known`` remembers routes across trees."""
-    nodes, links = topology.nodes, topology.links
-    ends, hops = tree.route_ptr.tolist(), tree.route_links.tolist()
-    routes = []
-    for i in range(len(ends) - 1):
-        route = tuple(hops[ends[i] : ends[i + 1]])
-        if route not in known:
-            if any(links[e].head != links[f].tail for e, f in pairwise(route)):
-                raise InputError("its links do not follow one another", where=f"trees[{position}].routes[{i}]")
-            known[route] = (keys[route[0]][0], *(keys[e][1] for e in route)) if route else ()
-        routes.append(known[route])
-    edges = zip(tree.edges.tolist(), tree.phase.tolist(), strict=True)
-    return TreeRecord(
-        rate=float(tree.rate),
-        root=nodes[tree.root].name,
-        size=int(tree.size),
-        edges=tuple((nodes[tail].name, nodes[head].name, Phase(phase)) for (tail, head), phase in edges),
-        routes=tuple(routes),
-    )
-
-
-def document_to_plan(document: PlanDocument) -> Plan:
-    """The document resolved on its own topology. Its claims are taken over, not proved.
-
-    Raises:
-        InputError: it names a node, a link or a shared capacity that its topology does not have.
-    """
-    topology = document.topology
-    links = {key: e for e, key in enumerate(link_keys(topology))}
-    known: dict[tuple[Hop, ...], list[int]] = {}
-
-    def node(name: str, where: str) -> int:
-        if name not in topology.index:
-            raise InputError(f"the plan's topology has no node {name!r}", where=where)
-        return topology.index[name]
-
-    prices = np.zeros(len(links)), np.zeros(len(topology.shared))
-    for i, entry in enumerate(document.prices):
-        if isinstance(entry.on, int):
-            if entry.on >= len(topology.shared):
-                raise InputError(f"the plan's topology has no shared capacity {entry.on}", where=f"prices[{i}]")
-            prices[1][entry.on] = entry.price
-        elif entry.on not in links:
-            raise InputError(f"the plan's topology has no such link: {entry.on!r}", where=f"prices[{i}]")
-        else:
-            prices[0][links[entry.on]] = entry.price
-    trees = []
-    for i, record in enumerate(document.trees):
-        where = f"trees[{i}]"
-        route_ptr, route_links = _resolved(record, where, links, known)
-        edges = [(node(tail, where), node(head, where)) for tail, head, _ in record.edges]
-        trees.append(
-            Tree(
-                rate=record.rate,
-                root=node(record.root, where),
-                size=record.size,
-                edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-                phase=np.array([phase for _, _, phase in record.edges], dtype=np.int8),
-                route_ptr=route_ptr,
-                route_links=route_links,
-            )
-        )
-    return Plan(
-        topology=topology,
-        collective=document.collective,
-        participants=tuple(node(name, "ranks") for name in document.ranks),
-        forwarding=document.forwarding,
-        size=document.size,
-        trees=tuple(trees),
-        link_prices=prices[0],
-        shared_prices=prices[1],
-        value=document.claims.rate,
-        bound=document.claims.bound,
-        in_network=Cut(
-            document.claims.in_network_bound, tuple(node(name, "in_network_cut") for name in document.in_network_cut)
-        ),
-        outcome=document.solver.outcome,
-        seconds=document.solver.seconds,
-        iterations=document.solver.iterations,
-        method=document.solver.method,
-    )
-
-
-def _resolved(
-    record: TreeRecord, where: str, links: dict[LinkKey, int], known: dict[tuple[Hop, ...], list[int]]
-) -> tuple[Ints, Ints]:
-    """CSR of a tree's routes as link indices; ``known`` remembers routes across trees."""
-    if len(record.routes) != len(record.edges):
-        raise InputError(f"{len(record.routes)} routes for {len(record.edges)} edges", where=where)
-    ends, hops = [0], []
-    for i, route in enumerate(record.routes):
-        if route not in known:
-            names = [hop if isinstance(hop, str) else hop[0] for hop in route]
-            keys = list(zip(names, route[1:], strict=False))
-            missing = next((key for key in keys if key not in links), None)
-            if missing is not None:
-                raise InputError(f"the plan's topology has no such link: {missing!r}", where=f"{where}.routes[{i}]")
-            known[route] = [links[key] for key in keys]
-        hops += known[route]
-        ends.append(len(hops))
-    return np.array(ends, dtype=np.int64), np.array(hops, dtype=np.int64)
