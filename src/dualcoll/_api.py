@@ -23,7 +23,8 @@ from dualcoll.packing.garg_konemann import epsilon_for, garg_konemann
 from dualcoll.packing.pool import Packing
 from dualcoll.packing.problem import UNLIMITED, Shape
 from dualcoll.packing.warm_start import prices_from
-from dualcoll.plans.document import PlanDocument, plan_to_document
+from dualcoll.plans.conversion import plan_to_document
+from dualcoll.plans.document import PlanDocument
 from dualcoll.plans.file import read_document
 from dualcoll.plans.model import Plan, Tradeoff
 from dualcoll.progress import OPTIMAL_GAP, Gap, Meter, Outcome, Progress, Stop, relative_gap
