@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from dualcoll.collectives.workload import Pattern
 from dualcoll.kernels.arborescence import contract, expand, expand_all, expand_costs
+from dualcoll.kernels.arborescence_growth import RouteGraph, grow_arborescence, reversed_graph, route_graph
 from dualcoll.kernels.dense_growth import grow_dense
 from dualcoll.packing.problem import Column, Offer, RoutedTree, Steering
 from dualcoll.plans.model import Phase
 from dualcoll.routing.policy_graph import PolicyGraph
 from dualcoll.routing.routers import Projection, Router
+from dualcoll.routing.single_path import SinglePathRouter
 
 __all__ = ["ArborescenceOracle"]
 
@@ -43,6 +45,12 @@ class ArborescenceOracle:
         self._nodes = np.array(participants, np.int64)
         self._patterns = patterns
         self._roots = roots
+        # where routes are the plan's to choose, trees grow over routes; else on the weights of fixed ones
+        self._graphs: dict[Phase, RouteGraph] = {}
+        if isinstance(router, SinglePathRouter):
+            g = router.graph
+            forward = route_graph(g.ptr, g.head, g.link, g.tail, g.starts, g.ends)
+            self._graphs = {Phase.BROADCAST: forward, Phase.REDUCE: reversed_graph(forward)}
         self.batches: Sequence[Ints] = [np.array([j]) for j in range(len(patterns))]
 
     def price(self, link_prices: Floats) -> Offer:
@@ -50,23 +58,67 @@ class ArborescenceOracle:
         return _Arborescences(self._router.project(link_prices), self._nodes, self._patterns, self._roots)
 
     def spread(self, batch: int, link_prices: Floats, steering: Steering) -> list[Column]:
-        """Trees grown from the root while ranks that send get dearer."""
+        """Trees grown from the root while what they use gets dearer."""
         pattern, n = self._patterns[batch], self._nodes.size
         root = int(steering.random.integers(n)) if pattern is Pattern.ALLREDUCE else int(self._roots[batch])
+        grow = self._grown_over_routes if self._graphs else self._grown_on_weights
+        return grow(batch, root, link_prices, steering)
+
+    def _grown_over_routes(self, demand: int, root: int, link_prices: Floats, steering: Steering) -> list[Column]:
+        price, room = link_prices.copy(), steering.room.copy()
+        edges, routes, lengths, phases = [], [], [], []
+        others = np.flatnonzero(np.arange(self._nodes.size) != root)
+        for phase in _PHASES[self._patterns[demand]]:
+            shape = steering.shape
+            up, ptr, links, _ = grow_arborescence(
+                self._graphs[phase],
+                root,
+                price,
+                steering.bump,
+                room,
+                steering.penalty,
+                shape.flatness,
+                shape.max_depth,
+            )
+            if (up == -2).any():
+                return []
+            # a tree that reduces grew on turned arcs, from the root to the leaves
+            reverse = phase is Phase.REDUCE
+            edges.append(np.column_stack((others, up[others]) if reverse else (up[others], others)))
+            routes.append(_turned(ptr, links) if reverse else links)
+            lengths.append(np.diff(ptr)[others])
+            phases.append(np.full(others.size, phase, np.int8))
+        links = np.concatenate(routes)
+        tree = RoutedTree(
+            root=int(self._nodes[root]),
+            edges=self._nodes[np.concatenate(edges)],
+            phase=np.concatenate(phases),
+            route_ptr=np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
+            route_links=links,
+        )
+        return [Column.of(demand, float(link_prices[links].sum()), tree)]
+
+    def _grown_on_weights(self, demand: int, root: int, link_prices: Floats, steering: Steering) -> list[Column]:
         projection = self._router.project(link_prices)
         first, last = _shared_prices(self._router.graph, link_prices)
         halves = []
-        for phase, weight, shared in (
-            (Phase.REDUCE, np.ascontiguousarray(projection.weight.T), last),
-            (Phase.BROADCAST, projection.weight, first),
-        ):
-            if phase in _PHASES[pattern]:
-                shape = steering.shape
-                up = grow_dense(weight, shared, root, steering.bump, shape.flatness, shape.max_depth)
-                if (up == -2).any():
-                    return []
-                halves.append((phase, up))
-        return [_column(batch, projection, self._nodes, root, halves)]
+        for phase in _PHASES[self._patterns[demand]]:
+            reverse = phase is Phase.REDUCE
+            weight = np.ascontiguousarray(projection.weight.T) if reverse else projection.weight
+            shape = steering.shape
+            shared = last if reverse else first
+            up = grow_dense(weight, shared, root, steering.bump, shape.flatness, shape.max_depth)
+            if (up == -2).any():
+                return []
+            halves.append((phase, up))
+        return [_column(demand, projection, self._nodes, root, halves)]
+
+
+def _turned(ptr: Ints, links: Ints) -> Ints:
+    """Each route backwards."""
+    position = np.arange(links.size)
+    route = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
+    return links[ptr[route] + ptr[route + 1] - 1 - position]
 
 
 _PHASES = {
