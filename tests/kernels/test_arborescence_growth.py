@@ -9,7 +9,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from dualcoll.kernels.arborescence_growth import SLACK, RouteGraph, grow_arborescence, reversed_graph, route_graph
+from dualcoll.kernels.arborescence_growth import grow_arborescence
+from dualcoll.kernels.route_search import SLACK, RouteGraph, reversed_graph, route_graph
 from dualcoll.routing.policy_graph import policy_graph
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Forwarding

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from dualcoll.collectives.workload import Pattern
 from dualcoll.kernels.arborescence import contract, expand, expand_all, expand_costs
-from dualcoll.kernels.arborescence_growth import RouteGraph, grow_arborescence, reversed_graph, route_graph
+from dualcoll.kernels.arborescence_growth import grow_arborescence
 from dualcoll.kernels.dense_growth import grow_dense
+from dualcoll.kernels.route_search import RouteGraph, reversed_graph, route_graph
 from dualcoll.packing.problem import Column, Offer, RoutedTree, Steering
 from dualcoll.plans.model import Phase
 from dualcoll.routing.policy_graph import PolicyGraph
