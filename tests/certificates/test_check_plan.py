@@ -35,15 +35,21 @@ def _with_tree(document: PlanDocument, i: int, change: Callable[[TreeRecord], Tr
 
 
 def _without_edge(tree: TreeRecord, j: int) -> TreeRecord:
-    return replace(tree, edges=tree.edges[:j] + tree.edges[j + 1 :], routes=tree.routes[:j] + tree.routes[j + 1 :])
+    routes = None if tree.routes is None else tree.routes[:j] + tree.routes[j + 1 :]
+    return replace(tree, edges=tree.edges[:j] + tree.edges[j + 1 :], routes=routes)
 
 
 def _rerouted(tree: TreeRecord, j: int, *route: Any) -> TreeRecord:
+    assert tree.routes is not None
     return replace(tree, routes=(*tree.routes[:j], route, *tree.routes[j + 1 :]))
 
 
 def _claiming(document: PlanDocument, **claims: float) -> PlanDocument:
     return replace(document, claims=replace(document.claims, **claims))
+
+
+def _among(document: PlanDocument, **group: Any) -> PlanDocument:
+    return replace(document, groups=(replace(document.groups[0], **group), *document.groups[1:]))
 
 
 def _with_capacity(topology: Topology, tail: str, head: str, capacity: float) -> Topology:
@@ -58,14 +64,20 @@ def test_optimal_plans_are_proved_exactly(plan: PlanDocument) -> None:
     assert proof.rate == proof.bound == Fraction(plan.claims.rate)
     assert proof.gap == 0
     assert proof.utilisation == 1
-    assert proof.in_network_bound == Fraction(plan.claims.in_network_bound)
+    assert proof.in_network_bound == plan.claims.in_network_bound
 
 
 def test_proof_names_the_busiest_link(plans: Plans) -> None:
     """The proof reports the exact utilisation of the most loaded capacity and which one that is."""
     half = _with_tree(plans["bus"], 0, lambda tree: replace(tree, rate=1e9))
     assert check_plan(_claiming(half, rate=1e9, gap=0.5)) == Proof(
-        Fraction(10**9), Fraction(2 * 10**9), Fraction(1, 2), Fraction(3 * 10**9), Fraction(1, 2), "shared capacity 0"
+        rate=Fraction(10**9),
+        group_rates=(Fraction(10**9),),
+        bound=Fraction(2 * 10**9),
+        gap=Fraction(1, 2),
+        in_network_bound=Fraction(3 * 10**9),
+        utilisation=Fraction(1, 2),
+        busiest="shared capacity 0",
     )
 
 
@@ -106,7 +118,7 @@ def test_raised_capacity_on_a_priced_link(plans: Plans) -> None:
     forged = replace(boxes, topology=_with_capacity(boxes.topology, "gpu0", "pci0", 4e9))
     assert _findings(forged) == [
         "claimed bound 3 GB/s is below 4 GB/s, the best that the prices prove (docs/model.md §5)",
-        "claimed in-network bound 3 GB/s is below 4 GB/s, what leaves the cut (docs/model.md §6)",
+        "claimed in-network bound 3 GB/s is below 4 GB/s, what leaves the cut allows (docs/model.md §6)",
     ]
 
 
@@ -114,7 +126,7 @@ def test_raised_capacity_on_a_priced_link(plans: Plans) -> None:
     ("edge", "finding"),
     [
         (0, "trees[0]: no reduce edge leaves g1, so its data never reaches the root g0"),
-        (3, "trees[0]: no broadcast edge enters g2, so the result never reaches it from the root g0"),
+        (3, "trees[0]: no broadcast edge enters g2, so nothing reaches it from the root g0"),
     ],
 )
 def test_removed_edge(plans: Plans, edge: int, finding: str) -> None:
@@ -211,9 +223,9 @@ def test_raised_claims(plans: Plans) -> None:
     """A rate above the trees', a gap below what rate and bound leave, and a lowered in-network bound are refused."""
     forged = _claiming(plans["ring"], rate=4.5e9, bound=5e9, gap=0.05, in_network_bound=5e9)
     assert _findings(forged) == [
-        "claimed rate 4.5 GB/s is above 4 GB/s, the sum of the trees' rates (docs/model.md §4)",
+        "claimed rate 4.5 GB/s is above 4 GB/s, as fast as the AllReduce is carried (docs/model.md §4)",
         "claimed gap 0.05 is below 0.1, what the claimed rate and bound leave",
-        "claimed in-network bound 5 GB/s is below 6 GB/s, what leaves the cut (docs/model.md §6)",
+        "claimed in-network bound 5 GB/s is below 6 GB/s, what leaves the cut allows (docs/model.md §6)",
     ]
 
 
@@ -221,7 +233,7 @@ def test_shares_that_do_not_sum(plans: Plans) -> None:
     """The trees' bytes must sum to the message and each be in proportion to the tree's rate."""
     forged = _with_tree(plans["ring"], 0, lambda tree: replace(tree, size=248))
     assert _findings(forged) == [
-        "the bytes of the trees sum to 998, not to the message's 1000 (docs/model.md §4)",
+        "the bytes of the AllReduce sum to 998 over its trees, not to 1000 (docs/model.md §4)",
         "trees[0]: its 248 bytes are not within one byte of 250.0, its part in proportion to the rates (docs/model.md §4)",
     ]
 
@@ -260,21 +272,21 @@ def test_unusable_prices(plans: Plans) -> None:
 @pytest.mark.parametrize(
     ("ranks", "finding"),
     [
-        (("g0", "g1", "g1"), "ranks[2]: g1 is named twice"),
-        (("g0", "g1", "g9"), "ranks[2]: the fabric has no node g9"),
-        (("g0",), "ranks: an AllReduce takes two or more, not 1"),
+        (("g0", "g1", "g1"), "groups[0].ranks[2]: g1 is named twice"),
+        (("g0", "g1", "g9"), "groups[0].ranks[2]: the fabric has no node g9"),
+        (("g0",), "groups[0]: a collective takes two or more ranks, not 1"),
     ],
 )
 def test_unusable_ranks(plans: Plans, ranks: tuple[str, ...], finding: str) -> None:
     """Participants must be two or more different nodes of the fabric."""
-    assert finding in _findings(replace(plans["bus"], ranks=ranks))
+    assert _findings(_among(plans["bus"], ranks=ranks)) == [finding]
 
 
 def test_unusable_cut(plans: Plans) -> None:
     """The in-network cut must exist and have participants on both sides."""
     assert _findings(replace(plans["bus"], in_network_cut=("g0", "g1", "g9"))) == [
         "in_network_cut: the fabric has no node g9",
-        "in_network_cut: it must have some of the ranks on its side but not all (docs/model.md §6)",
+        "in_network_cut: no data has to leave it (docs/model.md §6)",
     ]
 
 
@@ -290,7 +302,7 @@ def test_no_rate_at_all(plans: Plans) -> None:
     """A plan whose trees carry nothing is refused, however consistent its claims are."""
     idle = _with_tree(plans["bus"], 0, lambda tree: replace(tree, rate=0.0))
     assert _findings(_claiming(idle, rate=0.0, gap=1.0)) == [
-        "the trees carry nothing: their rates sum to 0 (docs/model.md §4)"
+        "nothing carries the AllReduce: its trees' rates sum to 0 (docs/model.md §4)"
     ]
 
 

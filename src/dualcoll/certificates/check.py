@@ -72,10 +72,10 @@ def check_plan(document: PlanDocument, topology: Topology | None = None) -> Proo
 
     tally = Tally(len(keys), len(demands.all))
     shares = _read_trees(document, demands, fabric, routes, tally, findings)
-    rate, group_rates = prove_rate(document.claims.rate, demands, tally, findings)
-    check_shares(shares, demands, tally, findings)
     loads, scale = (tally.on_link, 1) if network is None else network.loads(tally.on_edge, findings)
     utilisation, busiest = check_loads(loads, tally.scale * scale, fabric, keys, findings)
+    rate, group_rates = prove_rate(document.claims.rate, demands, tally, findings)
+    check_shares(shares, demands, tally, findings)
 
     prices = row_prices(document.prices, fabric, keys, findings)
     on_link = link_prices(prices, fabric)

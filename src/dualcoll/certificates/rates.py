@@ -57,22 +57,20 @@ def prove_rate(
 
 
 def check_shares(shares: list[TreeShare], demands: Demands, tally: Tally, findings: Findings) -> None:
-    """The bytes of each demand's trees must sum to what it has, each in proportion to the rate."""
+    """The bytes of each demand's trees must sum to what it has, each in proportion to the rate, if it gets any."""
     carried = [0] * len(demands.all)
     for share in shares:
         carried[share.demand] += share.size
     for j, (demand, size) in enumerate(zip(demands.all, carried, strict=True)):
-        wanted = demand.size if tally.of_demand[j] else 0
-        if size != wanted:
+        if tally.of_demand[j] and size != demand.size:
             findings.add(
-                f"the bytes of {demands.words(j)} sum to {size} over its trees, not to {wanted} (docs/model.md §4)"
+                f"the bytes of {demands.words(j)} sum to {size} over its trees, not to {demand.size} (docs/model.md §4)"
             )
     for share in shares:
         total, rate = tally.of_demand[share.demand], tally.amount(share.rate)
-        size = demands.all[share.demand].size
-        if abs(share.size * total - size * rate) > total:
-            part = float(Fraction(size * rate, total)) if total else 0.0
+        wanted = demands.all[share.demand].size * rate
+        if total and abs(share.size * total - wanted) > total:
             findings.add(
-                f"{share.where}: its {share.size} bytes are not within one byte of {part:.1f}, "
+                f"{share.where}: its {share.size} bytes are not within one byte of {float(Fraction(wanted, total)):.1f}, "
                 "its part in proportion to the rates (docs/model.md §4)"
             )
