@@ -162,17 +162,19 @@ class Schedule:
         return str(rank) if self.topology is None else self.topology.nodes[self.nodes[rank]].name
 
 
-def previous_on_channel(schedule: Schedule) -> Shorts:
-    """The send before each on its (src, dst, channel), int32 (S,); ``NONE`` for the first, and for local ones."""
+def previous_on_channel(schedule: Schedule, places: int = 1) -> Shorts:
+    """The send so many places before each on its (src, dst, channel), int32 (S,); ``NONE`` where there is none, as for local
+    ones.
+    """
     previous = np.full(schedule.sends, NONE, np.int32)
     moved = np.flatnonzero(schedule.src != schedule.dst)
-    keys = schedule.channel[moved], schedule.dst[moved], schedule.src[moved]
+    keys = [column[moved] for column in (schedule.channel, schedule.dst, schedule.src)]
     order = np.lexsort(keys)  # stable: by index within a channel
-    ahead, behind = moved[order[:-1]], moved[order[1:]]
+    ahead, behind = order[:-places], order[places:]
     same = np.ones(behind.size, bool)
     for key in keys:
-        same &= key[order[1:]] == key[order[:-1]]
-    previous[behind[same]] = ahead[same]
+        same &= key[ahead] == key[behind]
+    previous[moved[behind[same]]] = moved[ahead[same]]
     return previous
 
 
