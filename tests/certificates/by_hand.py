@@ -214,7 +214,7 @@ def _allgather() -> PlanDocument:
     topology = _small_star(5 * GB)
     group = GroupRecord("all", "allgather", ("g0", "g1", "g2"), 999, parts=(1, 2, 3))
     trees = []
-    for i, size in enumerate((166, 333, 500)):
+    for i, size in ((2, 500), (1, 333), (0, 166)):
         around = " ".join(f"g{(i + j) % 3}" for j in range(3))
         trees += _shared_out([make_tree((i + 1) * GB, f"g{i}", [], _over_switch(around))], size)
     # 4 parts leave the last two, and the link to g0 carries no more

@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualcoll.certificates import check_plan
+from dualcoll.collectives.catalogue import COLLECTIVES
 from dualcoll.errors import CheckFailed, InputError
-from dualcoll.plans.document import PlanDocument, document_to_plan
+from dualcoll.plans.conversion import document_to_plan
+from dualcoll.plans.document import PlanDocument
 from dualcoll.plans.file import document_from_dict, plan_to_dict
+from dualcoll.routing.model import RoutingKind
 
 JUNK = st.one_of(
     st.none(),
@@ -20,7 +23,9 @@ JUNK = st.one_of(
     st.integers(-(2**70), 2**70),
     st.floats(),
     st.floats(min_value=0, allow_infinity=False),
-    st.sampled_from(["g0", "g1", "sw", "reduce", "broadcast", "all", "allreduce", "", "\ud800", "50GB/s"]),
+    st.sampled_from(
+        [*("g0", "g1", "sw", "reduce", "broadcast", "all", "", "\ud800", "50GB/s"), *COLLECTIVES, *RoutingKind, "total"]
+    ),
     st.text(max_size=5),
     st.just([]),
     st.just({}),

@@ -1,141 +1,152 @@
-"""The policy and the cheapest column, against enumeration of every route on small random fabrics (docs/model.md §2, §5)."""
+"""Routes and shares of every routing model, against enumeration of all routes (docs/model.md §2 and §8)."""
 
 from __future__ import annotations
 
-from itertools import pairwise, permutations, product
+from itertools import permutations
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualcoll.certificates.bound import cheapest_routes, prove_bound
 from dualcoll.certificates.findings import Findings
+from dualcoll.certificates.next_hops import HashedRoutes, NetworkRoutes, SprayedRoutes
 from dualcoll.certificates.policy import Policy
-from dualcoll.topology.model import Forwarding, Kind, Link, Node, SharedCapacity, Topology
+from dualcoll.certificates.walks import cheapest_routes
+from dualcoll.routing.model import Routing, RoutingKind
+from dualcoll.routing.routers import make_router
+from dualcoll.topology.catalog import catalog
+from dualcoll.topology.model import Forwarding, Topology
+from tests.certificates.by_hand import hashed
+from tests.certificates.enumeration import all_routes, allowed, cheapest_route, fabrics, shares
 
-BOXED = (Kind.NIC, Kind.CPU, Kind.PCI)
-
-
-@st.composite
-def fabrics(draw: st.DrawFn) -> Topology:
-    """Up to six nodes of any kind in two boxes or none, and random one-way links, some parallel, some shared."""
-    nodes = []
-    for i in range(draw(st.integers(2, 6))):
-        kind = draw(st.sampled_from(list(Kind)))
-        box = draw(st.sampled_from(["b0", "b1", None] if kind is Kind.SWITCH else ["b0", "b1"]))
-        nodes.append(Node(f"{kind}{i}", kind, box=box))
-    ends = [(a, b) for a, b in product(range(len(nodes)), repeat=2) if a != b]
-    pairs = draw(st.lists(st.sampled_from(ends), min_size=4, max_size=18))
-    links = tuple(Link(a, b, float(draw(st.integers(1, 5)))) for a, b in pairs)
-    shared = draw(st.lists(st.sets(st.integers(0, len(links) - 1), min_size=1, max_size=3), max_size=2))
-    return Topology(tuple(nodes), links, tuple(SharedCapacity(tuple(sorted(row)), 2.0) for row in shared))
-
-
-def _allowed(route: tuple[int, ...], nodes: tuple[Node, ...], forwarding: Forwarding) -> bool:
-    """docs/model.md §2 by its words: some split into a part in the first node's box, free forwarders, and a part in the
-    last node's box that begins with a NIC, CPU or PCIe node."""
-    kinds, boxes = [nodes[i].kind for i in route], [nodes[i].box for i in route]
-    last = len(route) - 1
-    free = [k is Kind.SWITCH or (forwarding is Forwarding.ALL and k not in BOXED) for k in kinds]
-    if any(kinds[i] not in BOXED and not free[i] for i in range(1, last)):
-        return False
-    for i in range(last + 1):  # nodes 0 .. i are the first part
-        if i > 0 and (boxes[0] is None or boxes[i] != boxes[0]):
-            break
-        if i == last:
-            return True
-        for j in range(i + 1, last + 2):  # nodes j .. last are the last part; j = last + 1: it is empty
-            middle = all(free[m] for m in range(i + 1, min(j, last)))
-            entered = j > last and kinds[last] not in BOXED
-            within = j <= last and kinds[j] in BOXED and all(boxes[m] == boxes[j] for m in range(j, last + 1))
-            if middle and (entered or within):
-                return True
-    return False
+FORWARDING = st.sampled_from(list(Forwarding))
 
 
 @settings(max_examples=150)
-@given(fabrics(), st.sampled_from(list(Forwarding)))
+@given(fabrics(), FORWARDING)
 def test_policy_is_what_the_words_say(topology: Topology, forwarding: Forwarding) -> None:
     """The automaton accepts exactly the node sequences that the definition describes, connected or not."""
     policy = Policy(topology, forwarding)
     nodes = range(len(topology.nodes))
     for length in range(2, 5):
         for route in permutations(nodes, length):
-            assert (policy.objection(route) is None) == _allowed(route, topology.nodes, forwarding), route
+            assert (policy.objection(route) is None) == allowed(route, topology.nodes, forwarding), route
 
 
 @settings(max_examples=150)
-@given(fabrics(), st.sampled_from(list(Forwarding)), st.data())
-def test_bound_is_the_cheapest_column_by_enumeration(
-    topology: Topology, forwarding: Forwarding, data: st.DataObject
+@given(fabrics(), FORWARDING, st.data())
+def test_cheapest_routes(topology: Topology, forwarding: Forwarding, data: st.DataObject) -> None:
+    """Costs of the cheapest allowed walks equal those over all simple routes."""
+    on_link = data.draw(st.lists(st.integers(0, 4), min_size=len(topology.links), max_size=len(topology.links)))
+    ranks = _some_ranks(topology, data)
+    expected = [[cheapest_route(topology, forwarding, on_link, u, v) for v in ranks] for u in ranks]
+    assert cheapest_routes(on_link, topology, Policy(topology, forwarding), ranks) == expected
+
+
+@settings(max_examples=150)
+@given(fabrics(), FORWARDING, st.sampled_from(["spray", "spray-cables", "spray-hops"]), st.data())
+def test_sprayed_shares(topology: Topology, forwarding: Forwarding, kind: str, data: st.DataObject) -> None:
+    """Loads are the shares that dividing over the list of all shortest routes gives, and costs are loads times prices."""
+    ranks = _some_ranks(topology, data)
+    hops_only = kind == "spray-hops"
+    policy = Policy(topology, forwarding, everyone_forwards=hops_only)
+    network = SprayedRoutes(topology, policy, ranks, over_cables=kind == "spray-cables")
+    prices = data.draw(st.lists(st.integers(0, 9), min_size=len(topology.links), max_size=len(topology.links)))
+    costs, cost_scale = network.costs(prices)
+    for i, u in enumerate(ranks):
+        for j, v in enumerate(ranks):
+            wanted = shares(topology, None if hops_only else forwarding, u, v, over_cables=kind == "spray-cables")
+            loads = _loads_of_one(network, topology, u, v) if u != v else None
+            if loads is None:
+                assert not wanted or u == v
+                assert costs[i][j] is None
+                continue
+            on_link, scale = loads
+            assert on_link == [scale * wanted.get(e, 0) for e in range(len(topology.links))]
+            cost = costs[i][j]
+            assert cost is not None
+            assert cost * scale == cost_scale * sum(n * price for n, price in zip(on_link, prices, strict=True))
+
+
+@settings(max_examples=150)
+@given(fabrics(), FORWARDING, st.integers(0, 2**64), st.data())
+def test_hashed_paths(topology: Topology, forwarding: Forwarding, seed: int, data: st.DataObject) -> None:
+    """The path is the one found by walking the list of all shortest routes with the documented hash."""
+    ranks = _some_ranks(topology, data)
+    network = HashedRoutes(topology, Policy(topology, forwarding), ranks, seed=seed)
+    names = [node.name for node in topology.nodes]
+    for u, v in permutations(ranks, 2):
+        routes = all_routes(topology, forwarding, u, v)
+        rest = [route for route in routes if len(route) == min(map(len, routes))]
+        loads = _loads_of_one(network, topology, u, v)
+        assert (loads is None) == (not rest)
+        path = []
+        for at in range(len(rest[0]) - 1 if rest else 0):
+            here = rest[0][at]
+            following = {route[at + 1] for route in rest}
+            cables = [
+                (names[k.head], e) for e, k in enumerate(topology.links) if k.tail == here and k.head in following
+            ]
+            picked = sorted(cables)[hashed(seed, names[u], names[v], names[here], len(cables))][1]
+            path.append(picked)
+            rest = [route for route in rest if route[at + 1] == topology.links[picked].head]
+        if loads is not None:
+            assert loads == ([path.count(e) for e in range(len(topology.links))], 1)
+
+
+@settings(max_examples=60)
+@given(fabrics(), FORWARDING, st.sampled_from(list(RoutingKind)), st.data())
+def test_solver_and_proof_agree_on_small_fabrics(
+    topology: Topology, forwarding: Forwarding, kind: RoutingKind, data: st.DataObject
 ) -> None:
-    """Route costs and the bound equal those over all simple routes and all pairs of trees."""
-    rows = len(topology.links) + len(topology.shared)
-    prices = data.draw(st.lists(st.integers(0, 4), min_size=rows, max_size=rows))
-    on_link = list(prices[: len(topology.links)])
-    for row, price in zip(topology.shared, prices[len(topology.links) :], strict=True):
-        for link in row.links:
-            on_link[link] += price
-    names = range(len(topology.nodes))
-    participants = data.draw(st.lists(st.sampled_from(names), min_size=2, max_size=4, unique=True))
-    policy = Policy(topology, forwarding)
-    expected = [[_cheapest(topology, forwarding, on_link, u, v) for v in participants] for u in participants]
-    assert cheapest_routes(on_link, topology, policy, participants) == expected
+    """The routing models of the solver and of the proof, written apart, give the same costs and loads."""
+    prices = data.draw(st.lists(st.integers(0, 9), min_size=len(topology.links), max_size=len(topology.links)))
+    _agree(topology, tuple(_some_ranks(topology, data)), forwarding, Routing(kind, 5), prices)
 
-    findings = Findings()
-    bound = prove_bound(prices, topology, policy, participants, findings)
-    cost = _cheapest_pair(expected)
-    capacities = [link.capacity for link in topology.links] + [row.capacity for row in topology.shared]
-    if cost:
-        worth = sum(capacity * price for capacity, price in zip(capacities, prices, strict=True))
-        assert bound is not None
-        assert bound * cost == int(worth)
+
+@pytest.mark.parametrize("kind", list(RoutingKind))
+@pytest.mark.parametrize("fabric", ["dgx-h100:boxes=2", "fat-tree:k=4", "torus:4x4"])
+def test_solver_and_proof_agree_on_real_fabrics(fabric: str, kind: RoutingKind) -> None:
+    """The same on fabrics with boxes, parallel links and many equal routes."""
+    topology = catalog(fabric)
+    prices = np.random.default_rng(3).integers(0, 50, len(topology.links)).tolist()
+    _agree(topology, topology.ranks, Forwarding.ALL, Routing(kind, 11), prices)
+
+
+def _agree(
+    topology: Topology, ranks: tuple[int, ...], forwarding: Forwarding, routing: Routing, prices: list[int]
+) -> None:
+    policy = Policy(topology, forwarding, everyone_forwards=routing.kind is RoutingKind.SPRAY_HOPS)
+    projection = make_router(topology, ranks, forwarding, routing).project(np.array(prices, float))
+    network: NetworkRoutes | None = None
+    costs, scale = cheapest_routes(prices, topology, policy, list(ranks)), 1
+    if routing.kind is RoutingKind.ECMP:
+        network = HashedRoutes(topology, policy, list(ranks), seed=routing.seed)
+    elif routing.kind is not RoutingKind.SINGLE:
+        over_cables = routing.kind is RoutingKind.SPRAY_CABLES
+        network = SprayedRoutes(topology, policy, list(ranks), over_cables=over_cables)
+    if network is not None:
+        costs, scale = network.costs(prices)
+    exact = np.array([[np.inf if w is None else w / scale for w in row] for row in costs])
+    np.testing.assert_allclose(projection.weight, exact, rtol=1e-12)
+    if network is not None:
+        counts = np.where(np.isfinite(exact), np.arange(exact.size).reshape(exact.shape) % 7, 0)
+        names = [topology.nodes[rank].name for rank in ranks]
+        flows = {(names[u], names[v]): int(counts[u, v]) for u, v in np.argwhere(counts)}
+        findings = Findings()
+        on_link, scale = network.loads(flows, findings)
         assert not findings
-    else:
-        assert bound is None
-        assert findings
+        np.testing.assert_allclose(projection.loads(counts.astype(float)), [n / scale for n in on_link], rtol=1e-12)
 
 
-def _cheapest(topology: Topology, forwarding: Forwarding, on_link: list[int], u: int, v: int) -> int | None:
-    if u == v:
-        return None
-    arcs: dict[tuple[int, int], int] = {}
-    for link, price in zip(topology.links, on_link, strict=True):
-        ends = link.tail, link.head
-        arcs[ends] = min(price, arcs.get(ends, price))
-    costs = []
-    others = [i for i in range(len(topology.nodes)) if i not in (u, v)]
-    for length in range(len(others) + 1):
-        for between in permutations(others, length):
-            route = (u, *between, v)
-            hops = list(pairwise(route))
-            if all(hop in arcs for hop in hops) and _allowed(route, topology.nodes, forwarding):
-                costs.append(sum(arcs[hop] for hop in hops))
-    return min(costs, default=None)
+def _some_ranks(topology: Topology, data: st.DataObject) -> list[int]:
+    nodes = st.sampled_from(range(len(topology.nodes)))
+    return data.draw(st.lists(nodes, min_size=2, max_size=4, unique=True))
 
 
-def _cheapest_pair(costs: list[list[int | None]]) -> int | None:
-    """Least in-tree plus out-tree over all roots, by enumeration of parents; None where there is none."""
-    n = len(costs)
-    reversed_costs = [list(column) for column in zip(*costs, strict=True)]
-    totals = []
-    for root in range(n):
-        inward, outward = _cheapest_tree(costs, root), _cheapest_tree(reversed_costs, root)
-        if inward is not None and outward is not None:
-            totals.append(inward + outward)
-    return min(totals, default=None)
-
-
-def _cheapest_tree(costs: list[list[int | None]], root: int) -> int | None:
-    """Every other vertex steps to some parent at ``costs[vertex][parent]`` and must come to the root."""
-    others = [v for v in range(len(costs)) if v != root]
-    totals = []
-    for parents in product(range(len(costs)), repeat=len(others)):
-        step = dict(zip(others, parents, strict=True))
-        weights = [costs[v][p] for v, p in step.items()]
-        ends = list(others)
-        for _ in others:
-            ends = [step.get(v, root) for v in ends]
-        finite = [w for w in weights if w is not None]
-        if len(finite) == len(weights) and all(v == root for v in ends):
-            totals.append(sum(finite))
-    return min(totals, default=None)
+def _loads_of_one(network: NetworkRoutes, topology: Topology, u: int, v: int) -> tuple[list[int], int] | None:
+    """What one unit on one logical edge loads; None where it has no route."""
+    findings = Findings()
+    loads = network.loads({(topology.nodes[u].name, topology.nodes[v].name): 1}, findings)
+    return None if findings else loads
