@@ -9,7 +9,7 @@ from dualcoll.packing.problem import PackingProblem
 from dualcoll.testing import degrade
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
-from tests.packing.exact import random_case, random_optimum
+from tests.packing.exact import FABRIC_KINDS, random_case, random_optimum
 from tests.packing.fabrics import GB
 from tests.packing.problems import allreduce_problem
 
@@ -46,7 +46,7 @@ def test_any_classes_give_a_true_bound(seed: int, kind: str) -> None:
     classes = np.random.default_rng(seed).integers(1 + seed % 5, size=problem.fabric.capacity.size)
     prices, bound, calls = class_prices(problem, classes)
     assert bound >= random_optimum(kind, seed) * (1 - 1e-9)
-    assert problem.price(prices)[2] == pytest.approx(bound, rel=1e-9)
+    assert problem.price(prices).bound == pytest.approx(bound, rel=1e-9)
     assert (prices > 0).all()
     assert np.unique(prices).size <= np.unique(classes).size
     assert calls <= 100
@@ -79,8 +79,11 @@ def test_degraded_fabrics_get_the_classes_of_the_undegraded_one() -> None:
     assert min(bounds) <= plan(degraded).value * 1.02
 
 
-def test_fabrics_with_shared_capacities_have_no_classes() -> None:
-    """Nor do those that need pairs or have NICs of their own."""
-    for kind in ("shared", "one-way", "boxes"):
-        assert _problem(random_case(kind, 1)).classes == ()
-    assert _problem(random_case("switched", 1)).classes != ()
+def test_shared_capacities_over_alike_links_are_alike() -> None:
+    """Every kind of fabric has classes; shared capacities get classes of their own."""
+    for kind in FABRIC_KINDS:
+        problem = _problem(random_case(kind, 1))
+        assert problem.classes
+        for classes in problem.classes:
+            links = problem.fabric.links
+            assert not set(classes[:links].tolist()) & set(classes[links:].tolist())

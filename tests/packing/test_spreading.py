@@ -23,7 +23,7 @@ def _flat_prices(problem: PackingProblem) -> Floats:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_spread_packing_fits_and_is_below_the_optimum(seed: int) -> None:
-    """Aimed at the optimum, below it or above it: it fits and does not pass the aim, and is not far off where that is true."""
+    """Aimed at the optimum, below it or above it: scaled to fit it is not above the optimum, and not far off where the aim is true."""
     topology = random_case("switched", seed)
     problem = allreduce_problem(topology, topology.ranks)
     optimum = random_optimum("switched", seed)
@@ -34,8 +34,8 @@ def test_a_spread_packing_fits_and_is_below_the_optimum(seed: int) -> None:
         )
         assert rates.size == len(pool)
         assert (rates >= 0).all()
-        assert 0 < pool.congestion(rates) <= 1 + 1e-9
-        assert 0.5 * optimum * (aim == 1.0) <= rates.sum() <= min(aim, 1.0) * optimum * (1 + 1e-9)
+        value = pool.fitted(rates)[1]
+        assert 0.5 * optimum * (aim == 1.0) < value <= optimum * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("spec", ["dgx-h100:boxes=16", "torus:8x8", "fat-tree:k=8"])
@@ -91,7 +91,7 @@ def test_flat_shapes_make_flatter_trees() -> None:
 
 
 def test_the_packing_ends_when_told_to() -> None:
-    """After a column, with its value."""
+    """After a column."""
     topology = catalog("torus:4x4")
     problem = allreduce_problem(topology, topology.ranks)
     values: list[float] = []
@@ -102,7 +102,8 @@ def test_the_packing_ends_when_told_to() -> None:
 
     rates = _packed(problem, 1e11, over=over)
     assert len(values) == 3
-    assert rates.sum() == pytest.approx(values[-1])
+    assert np.count_nonzero(rates) <= 3
+    assert values == sorted(values)
 
 
 def test_a_packing_that_must_end_at_once_has_a_column() -> None:
@@ -133,13 +134,7 @@ def _packed(
     shape: Shape | None = None,
     over: Callable[[float], bool] = lambda _: False,
 ) -> Floats:
-    return spread_packing(
-        problem,
-        _flat_prices(problem),
-        target,
-        ColumnPool(problem),
-        Schedule(),
-        shape or Shape(),
-        np.random.default_rng(0),
-        over,
-    )
+    pool = ColumnPool(problem)
+    schedule, random = Schedule(), np.random.default_rng(0)
+    rates = spread_packing(problem, _flat_prices(problem), target, pool, schedule, shape or Shape(), random, over)
+    return pool.fitted(rates)[0]

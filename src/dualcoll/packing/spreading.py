@@ -27,7 +27,7 @@ PENALTY = math.exp(8.0)  # of a row with no room for another use
 FLAT_SHARE = 0.1  # of the base prices: a row that the bound leaves free is steered as well
 JITTER = 0.02  # relative; without it, ties go to the same box in every tree
 MUCH_ROOM = 1e15  # uses; more are not told apart
-PATIENCE = 16  # columns that did not come about before the clock is asked
+PATIENCE = 16  # times that a column which the shape forbids is tried from other roots
 MANY_BATCHES = 256  # so many demands even one another out: the first round may serve them whole
 MOST_OF_IT = 0.75  # of a round has to fit
 DUST = 1e-9  # of a demand's need
@@ -106,20 +106,18 @@ class _Spreading:
     ) -> float | None:
         """Serve every demand once, at most; the part of it that fitted, or None where the clock ended it."""
         wanted = taken = 0.0
-        missed = 0
         for batch in random.permutation(len(self.problem.oracle.batches)):
             mine = self.problem.oracle.batches[int(batch)]
             due = np.minimum(pace * self.needed, self.needed - self.carried)
             if due[mine].max() <= DUST * self.needed[mine].max():
                 continue
             columns = self.columns(int(batch), pace, shape, random)
-            missed += not columns  # another root may do
             for column in columns:
                 rate = float(due[column.demand])
                 if rate > 0:
                     wanted += rate
                     taken += self.take(column, rate, force=force)
-            if not force and (over(self.problem.value(self.carried)) or (missed >= PATIENCE and over(0.0))):
+            if not force and over(self.problem.value(self.carried)):
                 return None
         return taken / wanted if wanted > 0 else 1.0
 
@@ -163,5 +161,9 @@ def spread_packing(
         if fitted < MOST_OF_IT:
             pace /= 2  # no room for more at this pace
     if problem.part.size > problem.goals:  # demands that have to keep pace
+        state.round(1.0, shape, random, over, force=True)
+    for _ in range(PATIENCE):
+        if state.carried.all():
+            break
         state.round(1.0, shape, random, over, force=True)
     return state.result()

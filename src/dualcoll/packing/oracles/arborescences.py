@@ -17,9 +17,9 @@ from dualcoll.kernels.arborescence import contract, expand, expand_all, expand_c
 from dualcoll.kernels.arborescence_growth import grow_arborescence
 from dualcoll.kernels.dense_growth import grow_dense
 from dualcoll.kernels.route_search import RouteGraph, reversed_graph, route_graph
+from dualcoll.packing.oracles.shared_prices import shared_prices
 from dualcoll.packing.problem import Column, Offer, RoutedTree, Steering
 from dualcoll.plans.model import Phase
-from dualcoll.routing.policy_graph import PolicyGraph
 from dualcoll.routing.routers import Projection, Router
 from dualcoll.routing.single_path import SinglePathRouter
 
@@ -101,7 +101,7 @@ class ArborescenceOracle:
 
     def _grown_on_weights(self, demand: int, root: int, link_prices: Floats, steering: Steering) -> list[Column]:
         projection = self._router.project(link_prices)
-        first, last = _shared_prices(self._router.graph, link_prices)
+        first, last = shared_prices(self._router.graph, link_prices)
         halves = []
         for phase in _PHASES[self._patterns[demand]]:
             reverse = phase is Phase.REDUCE
@@ -196,15 +196,6 @@ def _column(
     if cost is None:
         cost = float(projection.weight[logical[:, 0], logical[:, 1]].sum())
     return Column.of(demand, cost, RoutedTree(int(nodes[root]), nodes[logical], phases, ptr, links, share))
-
-
-def _shared_prices(graph: PolicyGraph, link_prices: Floats) -> tuple[Floats, Floats]:
-    """The least price of a link out of, and of one into, each participant, float64 (n,)."""
-    price = link_prices[graph.link]
-    out, into = np.full(graph.ptr.size - 1, np.inf), np.full(graph.ptr.size - 1, np.inf)
-    np.minimum.at(out, graph.tail, price)
-    np.minimum.at(into, graph.head, price)
-    return out[graph.starts], into[graph.ends]
 
 
 def _bridged(weight: Floats) -> Floats:

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dualcoll.kernels.dense_growth import grow_dense
 from dualcoll.kernels.growth import grow_tree
 from dualcoll.kernels.spanning_tree import prim, voronoi_spanning_tree
 from dualcoll.kernels.trees import tree_centre
 from dualcoll.packing.oracles.joined import OneColumn
-from dualcoll.packing.problem import Column, Offer, RoutedTree, Steering, column_depth
+from dualcoll.packing.oracles.shared_prices import shared_prices
+from dualcoll.packing.problem import Column, Offer, RoutedTree, Steering
 from dualcoll.plans.model import Phase
 from dualcoll.routing.routers import Router
 from dualcoll.topology.model import Forwarding, Topology, Transit, transit
@@ -123,9 +125,19 @@ class ProjectedTreeOracle:
         return OneColumn(simple_column(cost, self._nodes, edges, ptr, links, self._partner), link_prices.size)
 
     def spread(self, batch: int, link_prices: Floats, steering: Steering) -> list[Column]:
-        """The cheapest; its loads are spread from tree to tree only."""
-        column = self.price(link_prices).columns(np.zeros(1, np.int64))[0]
-        return [column] if column_depth(column) <= steering.shape.max_depth else []
+        """A spanning tree near the minimum, grown while ranks with neighbours get dearer."""
+        both = link_prices + link_prices[self._partner]
+        projection = self._router.project(both)
+        n, shape = self._nodes.size, steering.shape
+        root = int(steering.random.integers(n))
+        shared = shared_prices(self._router.graph, both)[0]
+        up = grow_dense(projection.weight, shared, root, steering.bump, shape.flatness, shape.max_depth)
+        if (up == -2).any():
+            return []
+        others = np.flatnonzero(np.arange(n) != root)
+        edges = np.column_stack([up[others], others])
+        ptr, links, _ = projection.routes(edges)
+        return [simple_column(float(both[links].sum()), self._nodes, edges, ptr, links, self._partner)]
 
 
 def simple_column(cost: float, nodes: Ints, edges: Ints, route_ptr: Ints, route_links: Ints, partner: Ints) -> Column:
