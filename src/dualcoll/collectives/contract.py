@@ -37,7 +37,7 @@ _FORMS = {
     "alltoall": ("one", "one"),
     "alltoallv": ("one", "one"),
 }
-MAX_RANKS = 1_000_000
+MAX_RANKS = 65_536  # sets of ranks are kept as bits, one set per rank
 MAX_CHUNKS = 2**31 - 1
 
 

@@ -1,23 +1,17 @@
-"""What a send does at its destination, and with which arithmetic: one table of each, for readers, writers and docs."""
+"""What a send does at its destination, and with which arithmetic."""
 
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-__all__ = ["MEANING", "Op", "Reduction"]
+__all__ = ["Op", "Reduction"]
 
 
 class Op(IntEnum):
-    """What happens to the destination's slot when a send is delivered (docs/semantics.md §4)."""
+    """What a send does to the slot that it is delivered to (docs/semantics.md §4)."""
 
-    COPY = 0
-    REDUCE = 1
-
-
-MEANING = {
-    Op.COPY: "replaces what the slot holds",
-    Op.REDUCE: "merges into what the slot holds; the two sets of contributions must be disjoint",
-}
+    COPY = 0  # replaces what the slot holds
+    REDUCE = 1  # merges into what the slot holds; the two sets of contributions must be disjoint
 
 
 class Reduction(StrEnum):

@@ -14,6 +14,7 @@ from dualcoll.schedules.ir import NONE, Schedule, previous_on_channel
 from dualcoll.schedules.ops import Op
 from dualcoll.schedules.order import describe_send, running_order
 from dualcoll.schedules.route_check import check_routes
+from dualcoll.units import format_size
 
 __all__ = ["DEPTH", "validate"]
 
@@ -22,6 +23,7 @@ Shorts = NDArray[np.int32]
 
 DEPTH = 2  # places of a channel
 LIMIT = 32  # findings of one kind worked out
+MAX_BYTES = 2**33  # of the sets of contributions of one chunk's data
 SEARCH = 1000  # steps of the search for an order, per send and dependency
 
 
@@ -34,7 +36,7 @@ def validate(schedule: Schedule, *, depth: int | None = DEPTH, one_per_round: bo
         one_per_round: whether no link may carry two sends of one round (§8).
 
     Raises:
-        InputError: a depth below 1.
+        InputError: a depth below 1, or too many ranks with too many slots for the same data.
         CheckFailed: one finding per violation, each with rank, send, chunk and the section that it violates.
     """
     if depth is not None and depth < 1:
@@ -160,6 +162,11 @@ def _check_contents(schedule: Schedule, order: Shorts, findings: Findings) -> No
     nth[by_data] = np.arange(contract.chunks) - slot_ptr[of_chunk[by_data]]
     shift = nth[contract.data]  # the origin and the 0-th change places
     nth = np.where(nth == shift, 0, np.where(nth == 0, shift, nth))
+    members = _members(contract)
+    needed = int(np.diff(slot_ptr).max(initial=0)) * schedule.ranks * members.shape[1] * 8
+    if needed > MAX_BYTES:
+        problem = f"the sets of contributions take {format_size(needed)}"
+        raise InputError(problem, hint=f"schedules that take up to {format_size(MAX_BYTES)} are validated")
     data = of_chunk[schedule.chunk[order]]
     grouped = np.argsort(data, kind="stable")
     promise_ptr, promises = _promises(contract, nth, of_chunk)
@@ -170,7 +177,7 @@ def _check_contents(schedule: Schedule, order: Shorts, findings: Findings) -> No
         nth[schedule.into] * schedule.ranks + schedule.dst,
         schedule.op == Op.REDUCE,
         contract.source[origins],
-        _members(contract),
+        members,
         contract.group[origins],
         slot_ptr * schedule.ranks,
         promise_ptr,

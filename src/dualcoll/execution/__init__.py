@@ -1,0 +1,1 @@
+"""Running schedules on real data."""
