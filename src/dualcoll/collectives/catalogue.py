@@ -10,7 +10,7 @@ import re
 
 from dualcoll.errors import InputError
 
-__all__ = ["COLLECTIVES", "ROOTED", "busbw", "canonical_name", "title"]
+__all__ = ["COLLECTIVES", "ROOTED", "SHARDED", "busbw", "canonical_name", "title"]
 
 _TITLES = {
     "allreduce": "AllReduce",
@@ -25,6 +25,7 @@ _TITLES = {
 }
 COLLECTIVES = tuple(_TITLES)
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
+SHARDED = ("allgather", "reducescatter", "gather", "scatter")  # one shard for each rank, of any size
 
 
 def canonical_name(text: str) -> str:

@@ -12,7 +12,8 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
-from dualcoll.collectives.catalogue import ROOTED
+from dualcoll.collectives.catalogue import ROOTED, SHARDED, title
+from dualcoll.errors import InputError
 
 __all__ = ["Demand", "Group", "Objective", "Pattern", "Workload"]
 
@@ -77,6 +78,9 @@ class Group:
         root: node index where the collective has a root.
         parts: relative sizes of the shards, by rank, if they are not equal; for AllToAllv the bytes from each rank to
             each, (n * n,) row by row.
+
+    Raises:
+        InputError: fewer than two ranks or one named twice, no bytes, a root or parts that the collective does not have.
     """
 
     name: str
@@ -86,13 +90,31 @@ class Group:
     root: int | None = None
     parts: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        try:
+            _check(self)
+        except InputError as error:
+            raise error.within(f"group {self.name}") from None
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Groups that run at the same time, and what counts."""
+    """Groups that run at the same time, and what counts.
+
+    Raises:
+        InputError: no groups, or two of one name.
+    """
 
     groups: tuple[Group, ...]
     objective: Objective = Objective.SLOWEST
+
+    def __post_init__(self) -> None:
+        if not self.groups:
+            raise InputError("a workload without groups")
+        names = [group.name for group in self.groups]
+        if len(set(names)) < len(names):
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise InputError(f"two groups are called {twice}", hint="names must be unique")
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -114,6 +136,23 @@ class Workload:
         """All of them, group by group; those of no bytes are left out."""
         found = [demand for number, group in enumerate(self.groups) for demand in _demands(number, group)]
         return tuple(demand for demand in found if demand.part > 0)
+
+
+def _check(group: Group) -> None:
+    kind, n = title(group.collective), len(group.ranks)
+    if n < 2 or len(set(group.ranks)) < n:
+        raise InputError(f"{kind} takes two or more different ranks")
+    if group.size < 1:
+        raise InputError(f"{group.size} bytes are no message")
+    if (group.root is not None) != (group.collective in ROOTED):
+        raise InputError(f"{kind} has {'a' if group.root is None else 'no'} root")
+    if group.root is not None and group.root not in group.ranks:
+        raise InputError("its root is not one of its ranks")
+    counts = (n * n,) if group.collective == "alltoallv" else (0, n) if group.collective in SHARDED else (0,)
+    if len(group.parts) not in counts:
+        raise InputError(f"{len(group.parts)} parts, where {kind} of {n} ranks has {' or '.join(map(str, counts))}")
+    if group.parts and (min(group.parts) < 0 or not any(group.parts)):
+        raise InputError("its parts are not 0 or more, with one positive at least")
 
 
 def _demands(number: int, group: Group) -> list[Demand]:
