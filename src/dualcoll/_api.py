@@ -10,8 +10,8 @@ import numpy as np
 
 from dualcoll.certificates import Proof, check_plan
 from dualcoll.collectives.demand_matrix import DemandMatrix
+from dualcoll.collectives.request import make_workload
 from dualcoll.collectives.workload import Workload
-from dualcoll.collectives.workload_maker import make_workload
 from dualcoll.diagnosis.bottleneck import bottlenecks
 from dualcoll.errors import InputError
 from dualcoll.packing.collective import alike_rows, packing_problem

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dualcoll._api import plan
 from dualcoll.errors import InputError
 from dualcoll.packing.collective import Columns

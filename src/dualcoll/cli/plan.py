@@ -12,6 +12,21 @@ import typer
 
 from dualcoll.cli.options import Cpu, Gpu, Html, Json, Nic, Out, Pcie, RatesName, TopologySpec, load, writable
 from dualcoll.cli.output import progress_line, say, show_json, show_lines
+from dualcoll.cli.workload import (
+    Collective,
+    DemandFile,
+    Groups,
+    Mix,
+    NoRelay,
+    ObjectiveName,
+    Ranks,
+    Root,
+    RoutingName,
+    Size,
+    Weights,
+    workload_of,
+)
+from dualcoll.errors import InputError
 
 if TYPE_CHECKING:
     from dualcoll.plans.model import Plan
@@ -19,17 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bound", "plan"]
 
-Collective = Annotated[
-    str, typer.Argument(metavar="COLLECTIVE", help="allreduce, in any spelling.", show_default=False)
-]
-Size = Annotated[
-    str, typer.Option("--size", help="Message: K, M, G are binary as in nccl-tests; KiB, MB say themselves.")
-]
 GapText = Annotated[str, typer.Option("--gap", help="Stop once proved this close to the bound: 1% or 0.01.")]
 SecondsText = Annotated[float, typer.Option("--seconds", help="Stop after this long with the best so far.")]
-RanksText = Annotated[
-    str | None, typer.Option("--ranks", metavar="LIST", help="Who takes part: 0-7,12 or names. [default: all]")
-]
 Forward = Annotated[str, typer.Option("--forward", help="switches, or all: every GPU and host forwards for others.")]
 Method = Annotated[str, typer.Option("--method", help="auto (column generation) or garg-konemann.")]
 MaxTrees = Annotated[
@@ -43,16 +49,39 @@ From = Annotated[
     typer.Option("--from", metavar="PLAN", help="Start from a plan file of the same ranks on a similar fabric."),
 ]
 Pareto = Annotated[bool, typer.Option("--pareto", help="Also print what fewer trees reach: trees, rate, depth.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Breaks ties between equally good trees.")]
+Sharing = Annotated[
+    str | None,
+    typer.Option(
+        "--sharing", metavar="max-min", help="Also say what the network's own fair sharing makes of the plan."
+    ),
+]
+Copies = Annotated[
+    int | None, typer.Option("--copies", metavar="Y", min=1, help="With --sharing: scale of the copies.")
+]
+Accuracy = Annotated[
+    str | None,
+    typer.Option("--accuracy", metavar="MU", help="With --sharing: how close copies come to the rates: 10%."),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, help="Breaks ties between equally good trees; seeds the hash of ecmp.")
+]
 
 
 def plan(
     topology: TopologySpec,
-    collective: Collective,
+    collective: Collective = None,
     size: Size = "1G",
     gap: GapText = "1%",
     seconds: SecondsText = 30.0,
-    ranks: RanksText = None,
+    ranks: Ranks = None,
+    root: Root = None,
+    weights: Weights = None,
+    demand: DemandFile = None,
+    groups: Groups = None,
+    objective: ObjectiveName = "slowest",
+    mix: Mix = None,
+    routing: RoutingName = "single",
+    no_relay: NoRelay = False,
     forward: Forward = "switches",
     method: Method = "auto",
     seed: Seed = 0,
@@ -60,6 +89,9 @@ def plan(
     max_depth: MaxDepth = None,
     previous: From = None,
     pareto: Pareto = False,
+    sharing: Sharing = None,
+    copies: Copies = None,
+    accuracy: Accuracy = None,
     output: Out = None,
     html: Html = None,
     gpu: Gpu = None,
@@ -70,8 +102,10 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Find a plan, prove how good it is, and say what limits it."""
-    writable(output, "--output", topology, previous)
-    writable(html, "--html", topology, previous, output)
+    inputs = (topology, previous, demand, mix, groups)
+    writable(output, "--output", *inputs)
+    writable(html, "--html", *inputs, output)
+    tolerance = _sharing_wishes(sharing, copies, accuracy)
     from dualcoll.reporting.tables import plan_record, plan_text
 
     start = None
@@ -79,9 +113,11 @@ def plan(
         from dualcoll.plans.file import read_plan
 
         start = read_plan(previous)
+    carried = {"size": size, "ranks": ranks, "root": root, "weights": weights, "demand": demand, "groups": groups}
+    carried["objective"] = objective
     wishes = {"max_trees": max_trees, "max_depth": max_depth, "start": start, "pareto": pareto}
-    asked = {"size": size, "ranks": ranks, "forward": forward, "method": method, "seed": seed, **wishes}
-    made = _solve(topology, collective, gap, seconds, (gpu, nic, pcie, cpu, rates), asked)
+    asked = {"forward": forward, "relay": not no_relay, "routing": routing, "method": method, "seed": seed, **wishes}
+    made = _solve(topology, collective, mix, carried, (gap, seconds), (gpu, nic, pcie, cpu, rates), asked)
     if output is not None:
         from dualcoll.plans.file import write_plan
 
@@ -90,21 +126,39 @@ def plan(
         from dualcoll.reporting.html import report
 
         report(made, html)
+    record, lines = (plan_record(made), []) if as_json else ({}, plan_text(made))
+    if sharing is not None:
+        from dualcoll.reporting.sharing import sharing_record, sharing_text
+        from dualcoll.sharing import share
+
+        shared = share(made, copies=copies, accuracy=tolerance)
+        if as_json:
+            record["sharing"] = sharing_record(shared)
+        else:
+            lines += sharing_text(shared)
     if as_json:
-        show_json(plan_record(made))
+        show_json(record)
     else:
-        show_lines(plan_text(made))
+        show_lines(lines)
     for path in filter(None, (output, html)):
         say(f"saved {path}")
 
 
 def bound(
     topology: TopologySpec,
-    collective: Collective,
+    collective: Collective = None,
     size: Size = "1G",
     gap: GapText = "1%",
     seconds: SecondsText = 30.0,
-    ranks: RanksText = None,
+    ranks: Ranks = None,
+    root: Root = None,
+    weights: Weights = None,
+    demand: DemandFile = None,
+    groups: Groups = None,
+    objective: ObjectiveName = "slowest",
+    mix: Mix = None,
+    routing: RoutingName = "single",
+    no_relay: NoRelay = False,
     forward: Forward = "switches",
     method: Method = "auto",
     seed: Seed = 0,
@@ -118,19 +172,40 @@ def bound(
     """Say how fast the collective can possibly run, and what limits it."""
     from dualcoll.reporting.tables import plan_record, plan_text
 
-    asked = {"size": size, "ranks": ranks, "forward": forward, "method": method, "seed": seed}
-    made = _solve(topology, collective, gap, seconds, (gpu, nic, pcie, cpu, rates), asked)
+    carried = {"size": size, "ranks": ranks, "root": root, "weights": weights, "demand": demand, "groups": groups}
+    carried["objective"] = objective
+    asked = {"forward": forward, "relay": not no_relay, "routing": routing, "method": method, "seed": seed}
+    made = _solve(topology, collective, mix, carried, (gap, seconds), (gpu, nic, pcie, cpu, rates), asked)
     if as_json:
         show_json(plan_record(made))
     else:
         show_lines(plan_text(made, bound_only=True))
 
 
+def _sharing_wishes(sharing: str | None, copies: int | None, accuracy: str | None) -> float | None:
+    """The accuracy as a number.
+
+    Raises:
+        InputError: sharing that is not known, or copies or accuracy without it.
+    """
+    if sharing not in (None, "max-min"):
+        raise InputError(f"{sharing!r} is not known", where="--sharing", hint="use max-min")
+    for flag, value in (("--copies", copies), ("--accuracy", accuracy)):
+        if value is not None and sharing is None:
+            raise InputError("it says how trees share without rate control", where=flag, hint="add --sharing max-min")
+    if accuracy is None:
+        return None
+    from dualcoll.units import parse_fraction
+
+    return parse_fraction(accuracy)
+
+
 def _solve(
     topology: str,
-    collective: str,
-    gap: str,
-    seconds: float,
+    collective: str | None,
+    mix: Path | None,
+    carried: dict[str, Any],
+    limits: tuple[str, float],
     imports: tuple[str | None, str | None, str | None, str | None, str],
     asked: dict[str, Any],
 ) -> Plan:
@@ -139,14 +214,16 @@ def _solve(
     from dualcoll.progress import Meter, Stop
     from dualcoll.units import parse_fraction, parse_size
 
-    stop = Stop(gap=parse_fraction(gap), seconds=seconds)
-    canonical_name(collective)  # before a large fabric is read
-    parse_size(asked["size"])
+    stop = Stop(gap=parse_fraction(limits[0]), seconds=limits[1])
+    if collective is not None:
+        canonical_name(collective)  # before a large fabric is read
+    parse_size(carried["size"])
     fabric = load(topology, *imports)
+    work = workload_of(fabric, collective, mix, carried)
     with progress_line() as show:
         meter = Meter(stop, show)
         with _interruptible(meter):
-            return make_plan(fabric, collective, meter=meter, **asked)
+            return make_plan(fabric, work, meter=meter, **asked)
 
 
 @contextmanager
