@@ -1,0 +1,167 @@
+"""From a plan to a schedule: each tree's share is cut into pieces that follow one another through the tree.
+
+Pieces overlap: while one is broadcast the next is reduced. Every tree has a channel of its own, so trees do not wait for each
+other except on links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualcoll.collectives.contract import ALL, Contract
+from dualcoll.collectives.workload import Demand, Pattern, Workload
+from dualcoll.errors import InputError
+from dualcoll.kernels.trees import root_distances
+from dualcoll.plans.model import Phase, Plan, Tree
+from dualcoll.plans.shares import split_bytes
+from dualcoll.routing.model import RoutingKind
+from dualcoll.schedules.builder import ScheduleBuilder
+from dualcoll.schedules.ir import Routes, Schedule
+from dualcoll.schedules.ops import Op
+
+__all__ = ["ALIGNMENT", "pipelined", "resized"]
+
+Ints = NDArray[np.int64]
+
+ALIGNMENT = 16  # bytes; pieces are multiples of it, but for the last of a tree
+MAX_CHUNKS = 2**22
+
+
+def pipelined(plan: Plan, *, chunks: int = 64, size: int | None = None) -> Schedule:
+    """The plan as sends.
+
+    Args:
+        plan: its trees, rates and routes.
+        chunks: about how many pieces the data is cut into, all trees together; every tree has at least one. Pieces of
+            different trees have about the same size.
+        size: bytes of the message, if not the plan's. Only for groups whose messages have one size.
+
+    Raises:
+        InputError: fewer than one chunk, more than 2**22, or a size that the workload cannot have.
+    """
+    if not 1 <= chunks <= MAX_CHUNKS:
+        raise InputError(f"{chunks} chunks", hint=f"use 1 to {MAX_CHUNKS}")
+    workload = plan.workload if size is None else resized(plan.workload, size)
+    demands = workload.demands()
+    shares = _shares(plan.trees, demands)
+    pieces = _pieces(shares, chunks)
+    number = {node: i for i, node in enumerate(workload.ranks)}
+    sizes = [_cut(share, count) for share, count in zip(shares, pieces, strict=True)]
+    contract = _contract(plan.trees, workload, demands, number, pieces)
+    builder = ScheduleBuilder(contract, np.concatenate(sizes), name="trees")
+    first_route, first_chunk = 0, 0
+    routes: list[Ints] = []
+    for t, (tree, count) in enumerate(zip(plan.trees, pieces, strict=True)):
+        order = _in_order(tree)
+        ends = np.vectorize(number.__getitem__, otypes=[np.int64])(tree.edges[order])
+        builder.extend(
+            np.tile(ends[:, 0], count),
+            np.tile(ends[:, 1], count),
+            first_chunk + np.repeat(np.arange(count), order.size),
+            np.tile(np.where(tree.phase[order] == Phase.REDUCE, Op.REDUCE, Op.COPY), count),
+            channel=t,
+        )
+        routes.append(np.tile(first_route + order, count))
+        first_route += order.size
+        first_chunk += count
+    shared = any(tree.route_share is not None for tree in plan.trees)
+    return replace(
+        builder.build(),
+        route=np.concatenate(routes).astype(np.int32),
+        routes=Routes(
+            np.concatenate([[0], np.cumsum(np.concatenate([np.diff(tree.route_ptr) for tree in plan.trees]))]),
+            np.concatenate([tree.route_links for tree in plan.trees]).astype(np.int32),
+            np.concatenate([_all_shares(tree) for tree in plan.trees]) if shared else None,
+        ),
+        topology=plan.topology,
+        nodes=workload.ranks,
+        forwarding=None if plan.routing.kind is RoutingKind.SPRAY_HOPS else plan.forwarding,
+    )
+
+
+def resized(workload: Workload, size: int) -> Workload:
+    """The same workload with another message size.
+
+    Raises:
+        InputError: messages of several sizes, an AllToAllv, whose matrix says what it carries, or less than a byte.
+    """
+    if size < 1:
+        raise InputError(f"size {size} is less than a byte")
+    odd = next((group for group in workload.groups if group.collective == "alltoallv"), None)
+    if odd is not None:
+        raise InputError("the matrix of an AllToAllv says its size", where=odd.name, hint="plan another matrix")
+    if len({group.size for group in workload.groups}) > 1:
+        raise InputError("the groups' messages differ in size", hint="plan a mix of the sizes that you want")
+    return replace(workload, groups=tuple(replace(group, size=size) for group in workload.groups))
+
+
+def _shares(trees: Sequence[Tree], demands: Sequence[Demand]) -> list[int]:
+    """Whole bytes of each tree; trees of a demand stand together."""
+    of_demand: dict[int, list[float]] = {}
+    for tree in trees:
+        of_demand.setdefault(tree.demand, []).append(tree.rate)
+    left = {j: iter(split_bytes(demands[j].size, rates)) for j, rates in of_demand.items()}
+    return [next(left[tree.demand]) for tree in trees]
+
+
+def _pieces(shares: list[int], chunks: int) -> list[int]:
+    """How many pieces each tree is cut into; no piece has less than the alignment."""
+    total = max(sum(shares), 1)
+    return [max(1, min(round(chunks * share / total), share // ALIGNMENT)) for share in shares]
+
+
+def _cut(share: int, pieces: int) -> Ints:
+    """Bytes of each piece: as even as the alignment allows, the rest in the last."""
+    blocks = share // ALIGNMENT
+    sizes = ALIGNMENT * (blocks * (np.arange(pieces) + 1) // pieces - blocks * np.arange(pieces) // pieces)
+    sizes[-1] += share % ALIGNMENT
+    return np.asarray(sizes, dtype=np.int64)
+
+
+def _contract(
+    trees: Sequence[Tree], workload: Workload, demands: Sequence[Demand], number: dict[int, int], pieces: list[int]
+) -> Contract:
+    source, target, group = [], [], []
+    for tree, count in zip(trees, pieces, strict=True):
+        demand = demands[tree.demand]
+        ends = {
+            Pattern.ALLREDUCE: (ALL, ALL),
+            Pattern.BROADCAST: (number.get(demand.root or 0, ALL), ALL),
+            Pattern.REDUCE: (ALL, number.get(demand.root or 0, ALL)),
+            Pattern.SEND: (number.get(demand.root or 0, ALL), number.get(demand.target or 0, ALL)),
+        }[demand.pattern]
+        source += [ends[0]] * count
+        target += [ends[1]] * count
+        group += [demand.group] * count
+    root = workload.groups[0].root if len(workload.groups) == 1 else None
+    return Contract(
+        workload.collective,
+        len(number),
+        np.array(source, np.int32),
+        np.array(target, np.int32),
+        root=None if root is None else number[root],
+        groups=tuple(tuple(number[rank] for rank in member.ranks) for member in workload.groups),
+        group=np.array(group, np.int32),
+    )
+
+
+def _in_order(tree: Tree) -> Ints:
+    """The tree's edges in an order in which data can pass: leaves first towards the root, then from the root outwards."""
+    key = np.zeros(tree.phase.size)
+    vertices = int(tree.edges.max()) + 1
+    for phase in Phase:
+        mine = tree.phase == phase
+        if mine.any():
+            tail, head = tree.edges[mine, 0], tree.edges[mine, 1]
+            child, parent = (tail, head) if phase is Phase.REDUCE else (head, tail)
+            depth = root_distances(child, parent, np.ones(child.size), tree.root, vertices)[child]
+            key[mine] = -depth if phase is Phase.REDUCE else depth
+    return np.argsort(key, kind="stable")
+
+
+def _all_shares(tree: Tree) -> NDArray[np.float64]:
+    return np.ones(tree.route_links.size) if tree.route_share is None else tree.route_share
