@@ -23,7 +23,7 @@ def _flat_prices(problem: PackingProblem) -> Floats:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_spread_packing_fits_and_is_below_the_optimum(seed: int) -> None:
-    """Aimed at the optimum, below or above it: scaled to fit it is not above the optimum, and not far off if the aim is true."""
+    """Aimed at the optimum, below or above it: fitted it is never above the optimum, nor far off where the aim is true."""
     topology = random_case("switched", seed)
     problem = allreduce_problem(topology, topology.ranks)
     optimum = random_optimum("switched", seed)
