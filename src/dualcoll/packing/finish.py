@@ -31,9 +31,11 @@ def plan_trees(problem: PackingProblem, packing: Packing, demands: Sequence[Dema
     """The trees with a positive rate, scaled until their true worst congestion is just below 1; by demand, fastest first."""
     least = 1e-9 * packing.value * problem.part
     used = [t for t in np.flatnonzero(packing.rates) if packing.rates[t] > least[packing.columns[t].demand]]
-    trees = [_without_detours(packing.columns[t].tree, problem.fabric) for t in used]
     demand = np.array([packing.columns[t].demand for t in used], np.int64)
     rates = packing.rates[used] * _excess(problem, demand, packing.rates[used])[demand]
+    used = [t for t, rate in zip(used, rates.tolist(), strict=True) if rate > 0]
+    demand, rates = demand[rates > 0], rates[rates > 0]
+    trees = [_without_detours(packing.columns[t].tree, problem.fabric) for t in used]
     loads = np.zeros(problem.fabric.links)
     for tree, rate in zip(trees, rates.tolist(), strict=True):
         np.add.at(loads, tree.route_links, rate if tree.route_share is None else rate * tree.route_share)
