@@ -1,0 +1,1 @@
+"""Classical algorithms as schedules: ring, tree, halving and doubling, hierarchies."""
