@@ -6,7 +6,7 @@ import copy
 import json
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,66 +16,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualcoll.errors import InputError
-from dualcoll.plans.document import Price, document_to_plan, plan_to_document
+from dualcoll.plans.conversion import document_to_plan, plan_to_document
+from dualcoll.plans.document import Price
 from dualcoll.plans.file import document_from_dict, plan_from_dict, plan_to_dict, read_document, read_plan, write_plan
-from dualcoll.plans.model import Cut, Plan, Tree
-from dualcoll.progress import Outcome
-from dualcoll.topology.model import Forwarding, Kind, Link, Node, SharedCapacity, Topology
+from dualcoll.routing.model import Routing, RoutingKind
+from dualcoll.routing.routers import make_router
+from tests.plans.small import make_mix, make_plan, same
 
 AMOUNT = st.floats(0, 1e18)
 
 
-def _plan(rate: float = 0.1, price: float = 1e-11, seconds: float = 0.25) -> Plan:
-    """Two GPUs, each with two cables to a switch, that use the second cable in one direction."""
-    nodes = (Node("g0", Kind.GPU), Node("g1", Kind.GPU), Node("sw", Kind.SWITCH))
-    ends = [(0, 2), (2, 0), (0, 2), (2, 0), (1, 2), (2, 1), (1, 2), (2, 1)]
-    links = tuple(Link(tail, head, 50e9, 1e-6, id=f"c{i // 2}") for i, (tail, head) in enumerate(ends))
-    tree = Tree(
-        rate=rate,
-        root=0,
-        size=10,
-        edges=np.array([[1, 0], [0, 1]]),
-        phase=np.array([0, 1], dtype=np.int8),
-        route_ptr=np.array([0, 2, 4]),
-        route_links=np.array([6, 1, 0, 7]),
-    )
-    return Plan(
-        topology=Topology(nodes, links, (SharedCapacity((0, 1), 75e9),), name="pair"),
-        collective="allreduce",
-        participants=(0, 1),
-        forwarding=Forwarding.ALL,
-        size=10,
-        trees=(tree,),
-        link_prices=np.array([price, 0, 0, 0, 0, 0, 0, price]),
-        shared_prices=np.array([price]),
-        value=rate,
-        bound=rate * 1.01 + 1,
-        in_network=Cut(100e9, (0,)),
-        outcome=Outcome.TIME,
-        seconds=seconds,
-        iterations=3,
-        method="auto",
-    )
-
-
-def _same(a: Plan, b: Plan) -> bool:
-    """Equality of plans, arrays by content and type."""
-    trees = zip(a.trees, b.trees, strict=True)
-    pairs = [(getattr(p, f.name), getattr(q, f.name)) for p, q in trees for f in fields(Tree)]
-    pairs += [(getattr(a, f.name), getattr(b, f.name)) for f in fields(Plan) if f.name != "trees"]
-    return all(x.dtype == y.dtype and np.array_equal(x, y) if isinstance(x, np.ndarray) else x == y for x, y in pairs)
-
-
 def test_written_form(tmp_path: Path) -> None:
     """The file is the documented JSON, with one tree and one price a line."""
-    write_plan(_plan(), tmp_path / "plan.json")
+    write_plan(make_plan(), tmp_path / "plan.json")
     text = (tmp_path / "plan.json").read_text()
     data = json.loads(text)
     assert data["format"] == "dualcoll.plan/1"
-    assert (data["collective"], data["forward"], data["ranks"], data["size"]) == ("allreduce", "all", ["g0", "g1"], 10)
+    assert data["groups"] == [{"name": "all", "collective": "allreduce", "ranks": ["g0", "g1"], "size": 10}]
+    assert (data["objective"], data["forward"], data["relay"]) == ("slowest", "all", True)
+    assert data["routing"] == {"kind": "single", "seed": 0}
     assert data["trees"] == [
         {
             "rate": 0.1,
+            "group": "all",
             "root": "g0",
             "bytes": 10,
             "edges": [["g1", "g0", "reduce"], ["g0", "g1", "broadcast"]],
@@ -96,25 +59,69 @@ def test_written_form(tmp_path: Path) -> None:
 @given(AMOUNT, AMOUNT, AMOUNT)
 def test_numbers_come_back_exactly(rate: float, price: float, seconds: float) -> None:
     """Through JSON text and back, every number is the same double and every index the same link."""
-    plan = _plan(rate, price, seconds)
-    assert _same(plan_from_dict(json.loads(json.dumps(plan_to_dict(plan))), "plan.json"), plan)
+    plan = make_plan(rate, price, seconds)
+    assert same(plan_from_dict(json.loads(json.dumps(plan_to_dict(plan))), "plan.json"), plan)
 
 
 def test_files_come_back_exactly(tmp_path: Path) -> None:
     """What is written is read as the same plan and the same document."""
     path = tmp_path / "plan.json"
-    write_plan(_plan(), path)
-    assert _same(read_plan(path), _plan())
-    assert replace(read_document(path), generator="") == replace(plan_to_document(_plan()), generator="")
-    assert _same(document_to_plan(plan_to_document(_plan())), _plan())
+    write_plan(make_plan(), path)
+    assert same(read_plan(path), make_plan())
+    assert replace(read_document(path), generator="") == replace(plan_to_document(make_plan()), generator="")
+    assert same(document_to_plan(plan_to_document(make_plan())), make_plan())
+
+
+def test_groups_and_sends_come_back_exactly(tmp_path: Path) -> None:
+    """Several groups, roots, parts, targets, a total without a cut: all is written and read as it was."""
+    path = tmp_path / "plan.json"
+    write_plan(make_mix(), path)
+    assert same(read_plan(path), make_mix())
+    data = json.loads(path.read_text())
+    assert data["groups"] == [
+        {"name": "moe", "collective": "alltoallv", "ranks": ["g0", "g1"], "size": 8, "parts": [5, 3, 0, 0]},
+        {"name": "tp", "collective": "reduce", "ranks": ["g1", "g0"], "size": 7, "root": "g1"},
+    ]
+    assert [(tree["group"], tree["root"], tree.get("target")) for tree in data["trees"]] == [
+        ("moe", "g0", "g1"),
+        ("tp", "g1", None),
+    ]
+    assert (data["in_network_cut"], data["claims"]["in_network_bound"]) == (None, None)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RoutingKind if kind is not RoutingKind.SINGLE])
+def test_routes_of_the_network_are_worked_out_again(tmp_path: Path, kind: RoutingKind) -> None:
+    """They are not written; the plan that is read has those of the router, each edge of each tree its own."""
+    plan = replace(make_plan(), routing=Routing(kind, 3))
+    projection = make_router(plan.topology, (0, 1), plan.forwarding, plan.routing).project(np.zeros(8))
+    ptr, links, share = projection.routes(np.array([[1, 0], [0, 1]]))
+    tree = replace(plan.trees[0], route_ptr=ptr, route_links=links, route_share=share)
+    plan = replace(plan, trees=(tree, replace(tree, edges=tree.edges[::-1], phase=tree.phase[::-1])))
+    write_plan(plan, tmp_path / "plan.json")
+    assert "routes" not in json.loads((tmp_path / "plan.json").read_text())["trees"][0]
+    read = read_plan(tmp_path / "plan.json")
+    assert same(replace(read, trees=read.trees[:1]), replace(plan, trees=(tree,)))
+    backward = read.trees[1]
+    assert backward.route(0).tolist() == tree.route(1).tolist()
+    assert backward.route(1).tolist() == tree.route(0).tolist()
+
+
+def test_an_edge_that_the_network_does_not_route(tmp_path: Path) -> None:
+    """A plan file whose edge has no route, or ends at no rank, is no plan that can be used."""
+    data = plan_to_dict(replace(make_plan(), routing=Routing(RoutingKind.SPRAY)))
+    data["trees"][0]["edges"][1] = ["g0", "sw", "broadcast"]
+    with pytest.raises(InputError) as error:
+        plan_from_dict(data, "plan.json")
+    wanted = "plan.json: trees[0].edges[1]: no route between ranks that may be used leads from g0 to sw"
+    assert str(error.value) == wanted
 
 
 def test_first_parallel_link_may_be_written_in_full() -> None:
     """A hop ["sw", 0] is the hop "sw"."""
-    data = plan_to_dict(_plan())
+    data = plan_to_dict(make_plan())
     data["trees"][0]["routes"][1] = ["g0", ["sw", 0], ["g1", 1]]
     data["prices"][0]["link"] = ["g0", "sw", 0]
-    assert document_from_dict(data, "x") == plan_to_document(_plan())
+    assert document_from_dict(data, "x") == plan_to_document(make_plan())
 
 
 def _set(*path: str | int, to: object) -> Callable[[dict[str, Any]], None]:
@@ -126,11 +133,16 @@ def _set(*path: str | int, to: object) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-TREE = ("trees", 0)
+def _group(**changes: object) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data["groups"][0].update(changes)
+
+
+GROUP, TREE = ("groups", 0), ("trees", 0)
 ROUTE_HINT = 'a route is a list of node names, where ["name", k] takes the k-th parallel link into that node'
-EDGE_HINT = 'an edge is ["from", "to", "reduce"] or ["from", "to", "broadcast"]'
+EDGE_HINT = 'an edge is ["from", "to", phase], and a phase is one of reduce, broadcast, send'
+COLLECTIVES = "allreduce, broadcast, reduce, allgather, reducescatter, gather, scatter, alltoall, alltoallv"
 NO_OUTCOME = "'luck' is not known; use one of optimal, gap, time, interrupted, limited, stalled"
-KEYS = "format, generator, collective, ranks, size, forward, claims, solver, topology, trees, prices, in_network_cut"
+KEYS = "format, generator, objective, groups, forward, relay, routing, claims, solver, topology, trees, prices, in_network_cut"
 LINK_HINT = 'a link is ["from", "to"] or ["from", "to", k] for the k-th of parallel links'
 
 
@@ -138,15 +150,37 @@ LINK_HINT = 'a link is ["from", "to"] or ["from", "to", k] for the k-th of paral
     ("change", "message"),
     [
         (_set("format", to="dualcoll.plan/2"), "format: format 'dualcoll.plan/2' is not known; it must be 'dualcoll.plan/1'"),
-        (_set("collective", to="allfoo"), "collective: collective 'allfoo' is not known; use one of allreduce"),
-        (_set("ranks", 1, to=3), "ranks[1]: 3 is not a text"),
-        (_set("ranks", to="g0"), "ranks: 'g0' is not a list"),
-        (_set("size", to=0), "size 0 is not in 1 .. 2**63 - 1"),
-        (_set("size", to=2**70), "size 1180591620717411303424 is not in 1 .. 2**63 - 1"),
-        (_set("size", to=True), "size: True is not a whole number"),
+        (_set(*GROUP, "collective", to="allfoo"),
+         f"groups[0].collective: collective 'allfoo' is not known; use one of {COLLECTIVES}"),
+        (_set(*GROUP, "ranks", 1, to=3), "groups[0].ranks[1]: 3 is not a text"),
+        (_set(*GROUP, "ranks", to="g0"), "groups[0].ranks: 'g0' is not a list"),
+        (_set(*GROUP, "size", to=0), "groups[0]: size 0 is not in 1 .. 2**63 - 1"),
+        (_set(*GROUP, "size", to=2**70), "groups[0]: size 1180591620717411303424 is not in 1 .. 2**63 - 1"),
+        (_set(*GROUP, "size", to=True), "groups[0].size: True is not a whole number"),
+        (_set(*GROUP, "root", to="g0"), "groups[0]: AllReduce has no root"),
+        (_set(*GROUP, "collective", to="broadcast"), "groups[0]: Broadcast has a root"),
+        (_set(*GROUP, "parts", to=[1, 1]), "groups[0]: 2 parts, where AllReduce of 2 ranks has 0"),
+        (_group(collective="allgather", parts=[1]), "groups[0]: 1 parts, where AllGather of 2 ranks has 0 or 2"),
+        (_group(collective="allgather", parts=[0, 0]), "groups[0]: its parts are all 0"),
+        (_group(collective="allgather", parts=[1, -1]), "groups[0]: part -1 is not in 0 .. 2**63 - 1"),
+        (_group(collective="alltoallv", parts=[1, 1]), "groups[0]: 2 parts, where AllToAllv of 2 ranks has 4"),
+        (_group(collective="alltoallv", parts="1"), "groups[0].parts: '1' is not a list"),
+        (_set("groups", to=[]), "groups: there are none"),
+        (lambda data: data["groups"].append(data["groups"][0]), "groups: 2 of them are called 'all'; names must be unique"),
+        (_set("objective", to="fastest"), "objective: 'fastest' is not known; use one of slowest, total"),
+        (_set("relay", to="yes"), "relay: 'yes' is not true or false"),
+        (_set("routing", "kind", to="magic"), f"routing.kind: 'magic' is not known; use one of {', '.join(RoutingKind)}"),
+        (_set("routing", "seed", to=-1), "routing.seed -1 is not in 0 .. 2**63 - 1"),
+        (_set("routing", "kind", to="ecmp"),
+         "trees[0].routes: routing ecmp leaves the routes to the network; leave them out"),
         (_set("forward", to="gpus"), "forward: 'gpus' is not known; use one of switches, all"),
-        (_set("trees", to={}), "trees: {} is not a list"),
-        (_set("trees", 0, to=7), "trees[0]: 7 is not an object; it has the keys rate, root, bytes, edges, routes"),
+        (_set("trees", to=7), "trees: 7 is not a list"),
+        (_set("trees", to={}), "trees: key 'file' is missing"),
+        (_set("trees", to={"file": "a.npz", "sha256": ""}),
+         "trees: they are in the file 'a.npz'; read the plan from its own file"),
+        (_set(*TREE, "target", to=0), "trees[0].target: 0 is not a text"),
+        (lambda data: data["trees"][0].pop("routes"), "trees[0]: key 'routes' is missing"),
+        (_set(*TREE, to=7), "trees[0]: 7 is not an object; it has the keys rate, group, root, bytes, edges, routes, target"),
         (_set(*TREE, "rate", to="fast"), "trees[0].rate: 'fast' is not a number"),
         (_set(*TREE, "rate", to=-1), "trees[0]: rate -1.0 is not a finite number >= 0"),
         (_set(*TREE, "rate", to=math.inf), "trees[0]: rate inf is not a finite number >= 0"),
@@ -162,6 +196,8 @@ LINK_HINT = 'a link is ["from", "to"] or ["from", "to", k] for the k-th of paral
         (_set("prices", 0, "link", to=["g0"]), f"prices[0].link: cannot read ['g0']; {LINK_HINT}"),
         (_set("prices", 2, "shared", to=-1), "prices[2]: shared -1 is not in 0 .. 2**63 - 1"),
         (_set("claims", "gap", to=None), "claims.gap: None is not a number"),
+        (_set("claims", "in_network_bound", to=None),
+         "in_network_cut and claims.in_network_bound go together; give both, or null for both"),
         (_set("claims", "bound", to=math.nan), "claims: bound nan is not a finite number >= 0"),
         (_set("solver", "outcome", to="luck"), f"solver.outcome: {NO_OUTCOME}"),
         (_set("solver", "iterations", to=-3), "solver: iterations -3 is not in 0 .. 2**63 - 1"),
@@ -173,7 +209,7 @@ LINK_HINT = 'a link is ["from", "to"] or ["from", "to", k] for the k-th of paral
 )  # fmt: skip
 def test_wrong_form(change: Callable[[dict[str, Any]], None], message: str) -> None:
     """Data without the form of a plan is refused with the key, the value and what is expected."""
-    data = copy.deepcopy(plan_to_dict(_plan()))
+    data = copy.deepcopy(plan_to_dict(make_plan()))
     change(data)
     with pytest.raises(InputError) as error:
         document_from_dict(data, "plan.json")
@@ -183,7 +219,9 @@ def test_wrong_form(change: Callable[[dict[str, Any]], None], message: str) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_set("ranks", 0, to="g9"), "ranks: the plan's topology has no node 'g9'"),
+        (_set(*GROUP, "ranks", 0, to="g9"), "groups[0].ranks: the plan's topology has no node 'g9'"),
+        (_set(*TREE, "group", to="tp"), "trees[0]: group 'tp' has no demand with root 'g0'"),
+        (_set(*TREE, "target", to="g1"), "trees[0]: group 'all' has no demand with root 'g0' and target 'g1'"),
         (_set(*TREE, "root", to="g9"), "trees[0]: the plan's topology has no node 'g9'"),
         (_set(*TREE, "routes", 0, to=["g1", "g0"]), "trees[0].routes[0]: the plan's topology has no such link: ('g1', 'g0')"),
         (_set(*TREE, "routes", to=[]), "trees[0]: 0 routes for 2 edges"),
@@ -194,7 +232,7 @@ def test_wrong_form(change: Callable[[dict[str, Any]], None], message: str) -> N
 )  # fmt: skip
 def test_unresolvable_names(change: Callable[[dict[str, Any]], None], message: str) -> None:
     """A document may name what its topology lacks, so that the proof can say so; a plan may not."""
-    data = copy.deepcopy(plan_to_dict(_plan()))
+    data = copy.deepcopy(plan_to_dict(make_plan()))
     change(data)
     document_from_dict(data, "plan.json")
     with pytest.raises(InputError) as error:
@@ -205,10 +243,10 @@ def test_unresolvable_names(change: Callable[[dict[str, Any]], None], message: s
 def test_unwritable_plans() -> None:
     """A plan with a number that is not finite or a broken route is refused before it becomes a file."""
     with pytest.raises(InputError, match=r"^rate nan is not a finite number >= 0$"):
-        plan_to_dict(_plan(rate=math.nan))
-    tree = replace(_plan().trees[0], route_links=np.array([6, 0, 0, 7]))
+        plan_to_dict(make_plan(rate=math.nan))
+    tree = replace(make_plan().trees[0], route_links=np.array([6, 0, 0, 7]))
     with pytest.raises(InputError, match=r"^trees\[0\]\.routes\[0\]: its links do not follow one another$"):
-        plan_to_document(replace(_plan(), trees=(tree,)))
+        plan_to_document(replace(make_plan(), trees=(tree,)))
 
 
 @pytest.mark.parametrize(
@@ -234,9 +272,9 @@ def test_not_json(tmp_path: Path, text: str, message: str) -> None:
 
 def test_prices_that_are_zero_are_left_out() -> None:
     """Only positive prices are kept in a document; the rest is zero again in the plan."""
-    document = plan_to_document(_plan())
+    document = plan_to_document(make_plan())
     assert document.prices == (Price(("g0", "sw"), 1e-11), Price(("sw", ("g1", 1)), 1e-11), Price(0, 1e-11))
-    assert document_to_plan(document).link_prices.tolist() == _plan().link_prices.tolist()
+    assert document_to_plan(document).link_prices.tolist() == make_plan().link_prices.tolist()
 
 
 def test_documented_example() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
 from array import array
 from hashlib import sha256
 from itertools import pairwise
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from dualcoll.errors import InputError
 from dualcoll.files import read_bytes
 from dualcoll.plans.document import GroupRecord, Hop, PlanDocument, TreeRecord, TreesOnDemand
-from dualcoll.plans.fields import text, the_object
+from dualcoll.plans.fields import shown, text, the_object
 from dualcoll.plans.model import Phase
 from dualcoll.routing.model import Routing, RoutingKind
 from dualcoll.topology.model import Topology
@@ -96,7 +95,7 @@ def read_trees(
     name, digest = text(entry["file"], "file"), text(entry["sha256"], "sha256")
     if folder is None:
         raise InputError(f"they are in the file {name[:60]!r}", hint="read the plan from its own file")
-    if not name.isprintable() or Path(name).name != name:
+    if not name or not name.isprintable() or Path(name).name != name:
         raise InputError(f"{name[:60]!r} is not the name of a file beside the plan", where="file")
     try:
         content = read_bytes(folder / name, MAX_BYTES)
@@ -116,15 +115,16 @@ def read_trees(
 def _unpacked(content: bytes, types: dict[str, str]) -> Arrays:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            sizes = {member.filename.removesuffix(".npy"): member.file_size for member in archive.infolist()}
-            if sizes.keys() != types.keys():
-                raise InputError(
-                    f"it has the arrays {', '.join(sorted(sizes))}", hint=f"it must have {', '.join(types)}"
-                )
+            sizes = {member.filename: member.file_size for member in archive.infolist()}
+            members = {f"{name}.npy": name for name in types}
+            for member in sorted(sizes.keys() ^ members.keys()):
+                raise InputError(f"member {shown(member)} is {'not known' if member in sizes else 'missing'}")
             if sum(sizes.values()) > MAX_BYTES:
                 raise InputError(f"it unpacks to more than {MAX_BYTES // 2**20} MiB")
-            return {name: _array(archive.read(f"{name}.npy"), name, types[name]) for name in types}
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError):
+            return {name: _array(archive.read(member), name, types[name]) for member, name in members.items()}
+    except InputError:
+        raise
+    except Exception:  # what zipfile raises on broken input is not documented
         raise InputError("it is no .npz file, or broken") from None
 
 
