@@ -33,7 +33,7 @@ def workloads(draw: st.DrawFn, topology: Topology) -> Workload:
         root = draw(st.sampled_from(ranks)) if collective in ROOTED else None
         parts: tuple[int, ...] = ()
         if collective == "alltoallv":
-            parts = tuple(draw(st.integers(0, 3)) for _ in range(len(ranks) ** 2))
+            parts = (draw(st.integers(1, 3)), *(draw(st.integers(0, 3)) for _ in range(len(ranks) ** 2 - 1)))
         elif collective in ("allgather", "reducescatter", "scatter") and draw(st.booleans()):
             parts = tuple(draw(st.integers(1, 3)) for _ in ranks)
         groups.append(Group(name, collective, ranks, draw(st.integers(5, 50)), root, parts))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from dualcoll.collectives.catalogue import ROOTED, title
+from dualcoll.collectives.catalogue import ROOTED, SHARDED, title
 from dualcoll.collectives.workload import Objective
 from dualcoll.errors import InputError
 from dualcoll.plans.model import Phase
@@ -37,8 +37,6 @@ __all__ = [
 ]
 
 MANY_EDGES = 100_000  # logical edges of all trees; with more, trees are made when asked for and stand in their own file
-
-SHARDED = ("allgather", "reducescatter", "gather", "scatter")  # shards may be of different sizes
 
 Hop = str | tuple[str, int]  # the node that a hop reaches; (name, k) reaches it over the k-th parallel link, k > 0
 LinkKey = tuple[str, Hop]  # a link by the names of its ends: (tail, hop)
