@@ -38,14 +38,14 @@ def running_order(schedule: Schedule, depth: int | None = None) -> Shorts:
     order = linear_order(schedule.depends_ptr, schedule.depends, earlier, opens)
     if order.size == schedule.sends:
         return order
-    for kind, before, room in (
-        ("dependency cycle (§6)", first, none),
-        ("deadlock of in-order channels (§5)", earlier, none),
-        (f"deadlock of in-order channels of depth {depth} (§5)", earlier, opens),
+    for kind, section, before, room in (
+        ("dependency cycle", 6, first, none),
+        ("deadlock of in-order channels", 5, earlier, none),
+        (f"deadlock of in-order channels of depth {depth}", 5, earlier, opens),
     ):
         order = linear_order(schedule.depends_ptr, schedule.depends, before, room)
         if order.size < schedule.sends:
-            raise CheckFailed((f"{kind}: {_cycle(schedule, order, before, room)}",))
+            raise CheckFailed((f"{kind}: {_cycle(schedule, order, before, room)} (§{section})",))
     raise AssertionError("one of the three is the order that failed")
 
 
