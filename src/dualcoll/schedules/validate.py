@@ -106,7 +106,7 @@ def _check_links_per_round(schedule: Schedule, findings: Findings) -> None:
     twice = (places[ahead] == places[behind]) & (rounds[ahead] == rounds[behind])
     text = schedule.topology.describe_links() if schedule.topology and twice.any() else []
     for first, second in zip(ahead[twice].tolist(), behind[twice].tolist(), strict=True):
-        link = f"link {text[places[first]]}" if text else "it"
+        link = f"link {text[places[first]]}" if text else "the link"
         findings.add(
             f"round {rounds[first]}: {link} carries both {describe_send(schedule, int(sends[first]))} "
             f"and {describe_send(schedule, int(sends[second]))} (§8)"
