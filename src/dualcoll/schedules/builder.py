@@ -58,12 +58,18 @@ class ScheduleBuilder:
         self._open: list[tuple[int, ...]] = []  # sends added one by one since the last block
         self._after: list[tuple[int, int]] = []  # (send, a send it follows)
         self._sends = 0
+        self._rounds = 0
         self._route_of: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
 
     @property
     def sends(self) -> int:
         """Sends added so far; the next one gets this number."""
         return self._sends
+
+    @property
+    def rounds(self) -> int:
+        """One more than the highest round so far: the next round."""
+        return self._rounds
 
     def send(
         self,
@@ -93,6 +99,7 @@ class ScheduleBuilder:
         self._open.append((src, dst, chunk, chunk if into is None else into, op, channel, round, route))
         self._after += [(number, earlier) for earlier in after]
         self._sends += 1
+        self._rounds = max(self._rounds, round + 1)
         return number
 
     def extend(
@@ -126,6 +133,7 @@ class ScheduleBuilder:
         numbers = range(self._sends, self._sends + columns[0].size)
         self._blocks.append({name: column.copy() for name, column in zip(_COLUMNS, columns, strict=True)})
         self._sends = numbers.stop
+        self._rounds = max(self._rounds, int(np.max(round, initial=NONE)) + 1)
         return numbers
 
     def route(self, links: Sequence[int], shares: Sequence[float] = ()) -> int:

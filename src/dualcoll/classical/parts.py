@@ -1,0 +1,37 @@
+"""Sizes of chunks, and boxes as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualcoll.errors import InputError
+
+__all__ = ["equal_boxes", "even_sizes", "shard_sizes"]
+
+Ints = NDArray[np.int64]
+
+
+def even_sizes(size: int, parts: int) -> Ints:
+    """``size`` bytes in consecutive parts that differ by a byte at most, int64 (parts,)."""
+    ends = size * np.arange(parts + 1, dtype=object) // parts
+    return np.diff(ends).astype(np.int64)
+
+
+def shard_sizes(size: int, shards: int, pieces: int) -> Ints:
+    """The same for shards that are cut into pieces each, int64 (shards * pieces,)."""
+    return np.concatenate([even_sizes(int(shard), pieces) for shard in even_sizes(size, shards)])
+
+
+def equal_boxes(boxes: Sequence[Sequence[int]]) -> Ints:
+    """Rank numbers of boxes, int64 (Q, G).
+
+    Raises:
+        InputError: boxes of different size.
+    """
+    sizes = sorted({len(box) for box in boxes})
+    if len(sizes) != 1:
+        raise InputError(f"boxes of {', '.join(map(str, sizes))} ranks", hint="it needs boxes of one size")
+    return np.array(boxes, np.int64)
