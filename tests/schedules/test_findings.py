@@ -140,7 +140,7 @@ def test_no_room_on_a_channel() -> None:
 )
 def test_data_race(sends: list[tuple[int, int]], text: str) -> None:
     """Two accesses of a slot, at least one a write, that nothing orders; each on a channel of its own."""
-    schedule = replace(broadcast(*sends), channel=np.arange(len(sends)), **csr([[] for _ in sends]))
+    schedule = replace(broadcast(*sends), channel=np.arange(len(sends), dtype=np.int32), **csr([[] for _ in sends]))
     assert text in findings(schedule)
 
 

@@ -11,7 +11,7 @@ from dualcoll.errors import CheckFailed
 from dualcoll.kernels.symbolic import linear_order
 from dualcoll.schedules.ir import NONE, Schedule, previous_on_channel
 
-__all__ = ["describe_send", "running_order"]
+__all__ = ["describe_send", "room_makers", "running_order"]
 
 Shorts = NDArray[np.int32]
 
@@ -31,7 +31,7 @@ def running_order(schedule: Schedule, depth: int | None = None) -> Shorts:
     none = np.full(schedule.depends.size, NONE, np.int32)
     first = np.full(schedule.sends, NONE, np.int32)
     earlier = previous_on_channel(schedule)
-    opens = none if depth is None else _room(schedule, depth)
+    opens = none if depth is None else room_makers(schedule, depth)
     row = np.repeat(np.arange(schedule.sends, dtype=np.int32), np.diff(schedule.depends_ptr))
     if np.all(schedule.depends < row) and np.all((opens == NONE) | (opens > row)):
         return np.arange(schedule.sends, dtype=np.int32)
@@ -57,7 +57,7 @@ def describe_send(schedule: Schedule, send: int) -> str:
     return f"send {send} (rank {ranks}, chunk {chunk}{'' if chunk == into else f' into {into}'})"
 
 
-def _room(schedule: Schedule, depth: int) -> Shorts:
+def room_makers(schedule: Schedule, depth: int) -> Shorts:
     """For each dependency the send that waits for the row's send to make room on a channel of that depth, int32 (D,)."""
     before = previous_on_channel(schedule, depth)
     after = np.full(schedule.sends, NONE, np.int32)  # the send that takes the place of each

@@ -80,7 +80,8 @@ class _Uses:
         ):
             found |= {i: problem for i in np.flatnonzero(wrong).tolist() if i not in found}
         for i in np.flatnonzero(~self._whole()).tolist():
-            found.setdefault(i, self._broken(i))
+            if i not in found:
+                found[i] = self._broken(i)
         for i in np.flatnonzero(self._circles()).tolist():
             found.setdefault(i, "its route runs in a circle")
         if self.forwarding is not None:
@@ -117,10 +118,9 @@ class _Uses:
         if np.any(self.share[hops] != 1):
             return "its route does not carry all bytes from its source to its destination"
         stops = [int(self.src[use]), *self.head[hops].tolist()]
-        for before, tail in zip(stops, [*self.tail[hops].tolist(), int(self.dst[use])], strict=True):
-            if before != tail:
-                return f"its route is no path: it is at {names[before]} and goes on at {names[tail]}"
-        return "its route visits a node twice"
+        starts = [*self.tail[hops].tolist(), int(self.dst[use])]
+        before, tail = next(pair for pair in zip(stops, starts, strict=True) if pair[0] != pair[1])
+        return f"its route is no path: it is at {names[before]} and goes on at {names[tail]}"
 
     def _circles(self) -> Bools:
         """Uses with links that are on no way that begins at the source, or on one that never ends."""
