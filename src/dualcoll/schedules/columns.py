@@ -58,14 +58,16 @@ def unpacked(data: object, count: int, where: str, *, floats: bool = False) -> N
 def _inflated(text: str, size: int, where: str) -> bytes:
     reader = zlib.decompressobj()
     try:
-        found = reader.decompress(base64.b64decode(text, validate=True), size + 1)
+        found = reader.decompress(base64.b64decode(text, validate=True), size + 8)
     except (binascii.Error, ValueError, zlib.error) as error:
         raise InputError(f"the packed column is damaged: {error}", where=where) from None
-    if len(found) <= size and not reader.eof:
+    if len(found) > size:
+        _check_count(f"more than {size // 8}", size // 8, where)
+    if not reader.eof:
         raise InputError("the packed column is cut off", where=where)
     if len(found) % 8:
         raise InputError("the packed column ends within a number", where=where)
-    _check_count(len(found) // 8 if len(found) <= size else f"more than {size // 8}", size // 8, where)
+    _check_count(len(found) // 8, size // 8, where)
     return found
 
 
