@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from dualcoll.collectives.contract import make_contract
 from dualcoll.errors import CheckFailed
@@ -61,6 +62,25 @@ def loop(ranks: int = 4) -> Topology:
     """GPUs g0.. cabled as a ring, without a switch."""
     links = [link for i in range(ranks) for link in duplex(Link(i, (i + 1) % ranks, 1e9))]
     return Topology(tuple(Node(f"g{i}", Kind.GPU, box="b") for i in range(ranks)), tuple(links))
+
+
+@st.composite
+def programs(draw: st.DrawFn, most: int = 7) -> Schedule:
+    """A builder's schedule of random sends between two or three ranks, some with a scratch slot."""
+    ranks = draw(st.integers(2, 3))
+    contract = make_contract(draw(st.sampled_from(["allreduce", "reduce", "broadcast", "allgather"])), ranks)
+    builder = ScheduleBuilder(contract, 8)
+    chunks = list(range(contract.chunks))
+    if draw(st.booleans()):
+        chunks.append(builder.scratch(0))
+    for _ in range(draw(st.integers(0, most))):
+        src, dst = draw(st.integers(0, ranks - 1)), draw(st.integers(0, ranks - 1))
+        chunk = draw(st.sampled_from(chunks))
+        same_data = {0, chunks[-1]} if len(chunks) > contract.chunks and chunk in (0, chunks[-1]) else {chunk}
+        into = draw(st.sampled_from(sorted(same_data)))
+        if (src, chunk) != (dst, into):
+            builder.send(src, dst, chunk, draw(st.sampled_from(list(Op))), into=into, channel=draw(st.integers(0, 1)))
+    return builder.build()
 
 
 def edited(schedule: Schedule, order: Sequence[int], **columns: Any) -> Schedule:

@@ -11,33 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualcoll.collectives.contract import make_contract
 from dualcoll.errors import CheckFailed
-from dualcoll.schedules.builder import ScheduleBuilder
 from dualcoll.schedules.ir import Schedule, previous_on_channel
-from dualcoll.schedules.ops import Op
 from dualcoll.schedules.order import running_order
 from tests.schedules.reference import expected_sections, happens_before, races, runs
-from tests.schedules.samples import csr, findings, ring, sections
-
-
-@st.composite
-def programs(draw: st.DrawFn, most: int = 7) -> Schedule:
-    """A builder's schedule of random sends between two or three ranks, some with a scratch slot."""
-    ranks = draw(st.integers(2, 3))
-    contract = make_contract(draw(st.sampled_from(["allreduce", "reduce", "broadcast", "allgather"])), ranks)
-    builder = ScheduleBuilder(contract, 8)
-    chunks = list(range(contract.chunks))
-    if draw(st.booleans()):
-        chunks.append(builder.scratch(0))
-    for _ in range(draw(st.integers(0, most))):
-        src, dst = draw(st.integers(0, ranks - 1)), draw(st.integers(0, ranks - 1))
-        chunk = draw(st.sampled_from(chunks))
-        same_data = {0, chunks[-1]} if len(chunks) > contract.chunks and chunk in (0, chunks[-1]) else {chunk}
-        into = draw(st.sampled_from(sorted(same_data)))
-        if (src, chunk) != (dst, into):
-            builder.send(src, dst, chunk, draw(st.sampled_from(list(Op))), into=into, channel=draw(st.integers(0, 1)))
-    return builder.build()
+from tests.schedules.samples import csr, findings, programs, ring, sections
 
 
 @st.composite
