@@ -10,9 +10,37 @@ from numpy.typing import NDArray
 
 from dualcoll.errors import InputError
 
-__all__ = ["MAX_RANK_BYTES", "DemandMatrix"]
+__all__ = ["MAX_RANK_BYTES", "DemandMatrix", "TokenCounts"]
 
 MAX_RANK_BYTES = 2**62  # bytes that one rank may send or receive
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """What became of the tokens that were routed to experts.
+
+    Attributes:
+        routed: as asked for, each once for every expert that it goes to. dropped: of them, not sent at all. rerouted: of them,
+            sent to another expert than asked for. padded: sent, with padding.
+        token_bytes: bytes of one token.
+        experts: how many there are. capacity: tokens that each takes at most, if there is a limit.
+        hot_expert: number of the expert that most tokens were routed to; hot_tokens: how many.
+    """
+
+    routed: int
+    dropped: int
+    rerouted: int
+    padded: int
+    token_bytes: int
+    experts: int
+    capacity: int | None
+    hot_expert: int
+    hot_tokens: int
+
+    @property
+    def sent(self) -> int:
+        """Tokens that reach an expert, those on the expert's own rank among them."""
+        return self.routed - self.dropped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,6 +51,7 @@ class DemandMatrix:
         cells: int64 (n, n), read-only; ``cells[i, j]`` bytes go from the i-th rank to the j-th, the diagonal stays where it is.
         names: names or numbers of the ranks, (n,); empty if they are meant by position.
         where: where the matrix was read, for messages.
+        tokens: what became of the tokens, where expert routing made the matrix.
 
     Raises:
         InputError: not square, fewer than two ranks, a negative cell, a rank with absurdly many bytes, names that are not one
@@ -32,6 +61,7 @@ class DemandMatrix:
     cells: NDArray[np.int64]
     names: tuple[str, ...] = ()
     where: str = "demand"
+    tokens: TokenCounts | None = None
 
     def __post_init__(self) -> None:
         cells = np.array(self.cells, dtype=np.int64)
@@ -81,4 +111,4 @@ def _check(cells: NDArray[np.int64], names: tuple[str, ...]) -> None:
         raise InputError(f"rank {Counter(names).most_common(1)[0][0][:60]} is named twice")
     if np.count_nonzero(cells) == np.count_nonzero(cells.diagonal()):
         problem = "nothing to send: no rank has bytes for another"
-        raise InputError(problem, hint="give a cell off the diagonal some bytes, or leave the collective out")
+        raise InputError(problem, hint="give a rank bytes for another, or leave the collective out")

@@ -136,7 +136,8 @@ def _group(
 ) -> Group:
     place = "ranks" if "[" not in label else label
     if len(nodes) < 2:
-        raise InputError(f"{title(kind)} of {len(nodes)} rank", where=place, hint="two or more take part")
+        count = "1 rank" if nodes else "no ranks"
+        raise InputError(f"{title(kind)} of {count}", where=place, hint="two or more take part")
     if demand is not None:
         cells = _by_rank(topology, demand, nodes)
         return Group(label, kind, nodes, demand.size, parts=tuple(cells))
