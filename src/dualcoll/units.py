@@ -28,7 +28,8 @@ MIN_BANDWIDTH = 1.0
 MAX_TIME = 86_400.0  # seconds
 MAX_SIZE = 2**63 - 1  # bytes
 
-_NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,3})?)"
+_DIGITS = "[0-9]{1,400}"  # more are no quantity, and Python refuses to read 4300
+_NUMBER = rf"(?P<number>{_DIGITS}(?:\.(?:{_DIGITS})?)?(?:[eE][+-]?[0-9]{{1,3}})?|\.{_DIGITS}(?:[eE][+-]?[0-9]{{1,3}})?)"
 _DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _SCALE = _DECIMAL | _BINARY
