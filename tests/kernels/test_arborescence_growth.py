@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 from dataclasses import dataclass
@@ -10,98 +9,17 @@ import numpy as np
 import pytest
 
 from dualcoll.kernels.arborescence_growth import grow_arborescence
-from dualcoll.kernels.route_search import SLACK, RouteGraph, reversed_graph, route_graph
+from dualcoll.kernels.route_search import SLACK, reversed_graph, route_graph
 from dualcoll.routing.policy_graph import policy_graph
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Forwarding
 from tests.kernels.graphs import Floats, Ints, least_arborescence
+from tests.kernels.routes import RouteCase, route_case, route_graph_of
 
 SEEDS = range(160)
 DEEP = 2**31
 PLENTY = 10**9
 PENALTY = 1000.0
-
-
-def _route_graph(participants: int, tail: Ints, head: Ints, forwarders: set[int]) -> RouteGraph:
-    """Routes over links between nodes, participants first; those among the forwarders let others' routes pass."""
-    states: dict[tuple[int, str], int] = {}
-    arcs = []
-    for e, (a, b) in enumerate(zip(tail.tolist(), head.tolist(), strict=True)):
-        tails = [(a, "start")] if a < participants else []
-        heads = [(b, "end")] if b < participants else []
-        tails += [(a, "middle")] if a >= participants or a in forwarders else []
-        heads += [(b, "middle")] if b >= participants or b in forwarders else []
-        arcs += [(t, h, e) for t in tails for h in heads]
-    for i in range(participants):
-        states[i, "start"] = len(states)
-        states[i, "end"] = len(states)
-    table = np.array(
-        [(*(states.setdefault(s, len(states)) for s in arc[:2]), arc[2]) for arc in arcs], np.int64
-    ).reshape(-1, 3)
-    table = table[np.argsort(table[:, 0], kind="stable")]
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(table[:, 0], minlength=len(states)))]).astype(np.int64)
-    starts, ends = np.arange(0, 2 * participants, 2), np.arange(1, 2 * participants, 2)
-    origin, target, link = (np.ascontiguousarray(table[:, k]) for k in range(3))
-    return route_graph(ptr, target, link, origin, starts, ends)
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    graph: RouteGraph
-    price: Floats
-
-    @property
-    def n(self) -> int:
-        return int(self.graph.starts.size)
-
-    def walk(self, sources: dict[int, float], price: Floats) -> dict[int, float]:
-        """Plain Dijkstra over states from several at once, whose first arcs count so many times."""
-        graph = self.graph
-        found: dict[int, float] = {}
-        queue = [(0.0, x) for x in sources]
-        while queue:
-            reach, x = heapq.heappop(queue)
-            if x in found:
-                continue
-            found[x] = reach
-            for a in range(graph.ptr[x], graph.ptr[x + 1]):
-                heapq.heappush(queue, (reach + sources.get(x, 1.0) * price[graph.link[a]], int(graph.head[a])))
-        return found
-
-    def attachments(self, price: Floats, depth: dict[int, int], flatness: float, max_depth: int) -> dict[int, float]:
-        """What the cheapest route to each participant outside of the tree costs."""
-        sources = {int(self.graph.starts[v]): 1 + flatness * d for v, d in depth.items() if d < max_depth}
-        found = self.walk(sources, price)
-        ends = {v: int(self.graph.ends[v]) for v in range(self.n) if v not in depth}
-        return {v: found[x] for v, x in ends.items() if x in found}
-
-    def closure(self) -> dict[tuple[int, int], float]:
-        """What the cheapest route from each to each costs."""
-        pairs: dict[tuple[int, int], float] = {}
-        for u in range(self.n):
-            found = self.walk({int(self.graph.starts[u]): 1.0}, self.price)
-            pairs |= {(u, v): found[int(self.graph.ends[v])] for v in range(self.n) if v != u}
-        return pairs
-
-
-def _case(seed: int, *, connected: bool = True, symmetric: bool = False) -> _Case:
-    """2 to 40 nodes, parallel links, some participants that forward; prices with ties, or such as differ widely."""
-    rng = np.random.default_rng(seed)
-    nodes = int(rng.integers(2, 41))
-    participants = int(rng.integers(2, nodes + 1))
-    tail, head = rng.integers(nodes, size=(2, int(rng.integers(1, 3 * nodes))))
-    forwarders = {i for i in range(participants) if rng.random() < 0.3}
-    if connected:
-        ring = rng.permutation(nodes)
-        tail, head = np.concatenate([tail, ring]), np.concatenate([head, np.roll(ring, 1)])
-        forwarders = set(range(participants))
-    keep = tail != head
-    tail, head = tail[keep], head[keep]
-    price = rng.integers(1, 5, tail.size).astype(float) if seed % 2 else 10.0 ** rng.uniform(-6, 3, tail.size)
-    if symmetric:
-        tail, head, price = np.concatenate([tail, head]), np.concatenate([head, tail]), np.tile(price, 2)
-    graph = _route_graph(participants, tail, head, forwarders)
-    return _Case(reversed_graph(graph) if seed % 3 == 0 else graph, price)
 
 
 @dataclass(slots=True)
@@ -122,7 +40,7 @@ class _Grown:
 
 
 def _grow(
-    case: _Case,
+    case: RouteCase,
     root: int = 0,
     bump: float = 1.0,
     room: Ints | None = None,
@@ -136,10 +54,10 @@ def _grow(
     return _Grown(parent.tolist(), routes, order.tolist(), price, left)
 
 
-def _varied(seed: int, *, connected: bool = True) -> tuple[_Case, _Grown, int, float, Ints, float, int]:
+def _varied(seed: int, *, connected: bool = True) -> tuple[RouteCase, _Grown, int, float, Ints, float, int]:
     """A tree with everything in play, and the root, bump, room, flatness and depth limit that it was grown with."""
     rng = np.random.default_rng([seed, 1])
-    case = _case(seed, connected=connected)
+    case = route_case(seed, connected=connected)
     root = int(rng.integers(case.n))
     bump, flatness = float(rng.choice([1.0, 1.35, 3.0])), float(rng.choice([0.0, 0.02, 0.5]))
     room = rng.integers(0, 4, case.price.size)
@@ -191,7 +109,7 @@ def test_every_attachment_is_cheapest_within_the_slack_at_the_prices_of_its_mome
 def test_at_steady_prices_no_tree_is_cheaper_than_the_minimum_arborescence(seed: int) -> None:
     """Against networkx on the projected digraph; where both ways cost the same, the tree is minimum within the slack."""
     for symmetric in (False, True):
-        case = _case(seed, symmetric=symmetric)
+        case = route_case(seed, symmetric=symmetric)
         grown = _grow(case, root=seed % case.n)
         cost = sum(case.price[route].sum() for route in grown.routes)
         costs = case.closure()
@@ -209,7 +127,7 @@ def test_at_steady_prices_no_tree_is_cheaper_than_the_minimum_arborescence(seed:
 @pytest.mark.parametrize("seed", range(40))
 def test_the_reversed_graph_has_every_arc_turned(seed: int) -> None:
     """The same links between swapped states, in both orders of its arcs; turned twice, it is what it was."""
-    graph = _case(seed).graph
+    graph = route_case(seed).graph
     turned = reversed_graph(graph)
     arcs = sorted(zip(graph.tail.tolist(), graph.head.tolist(), graph.link.tolist(), strict=True))
     assert sorted(zip(turned.head.tolist(), turned.tail.tolist(), turned.link.tolist(), strict=True)) == arcs
@@ -225,7 +143,7 @@ def test_the_reversed_graph_has_every_arc_turned(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_where_the_root_reaches_everybody_directly_any_depth_is_possible(seed: int) -> None:
     """A star comes out for a limit of 1, and a whole tree within the limit for a higher one."""
-    case = _case(seed, connected=seed % 4 > 0)
+    case = route_case(seed, connected=seed % 4 > 0)
     direct = case.attachments(case.price, {0: 0}, 0.0, 1)
     for max_depth in (1, 2, 3):
         grown = _grow(case, bump=1.35, room=np.ones(case.price.size, np.int64), max_depth=max_depth)
@@ -234,10 +152,10 @@ def test_where_the_root_reaches_everybody_directly_any_depth_is_possible(seed: i
             assert len(grown.order) == len(direct)
 
 
-def _both_ways(participants: int, cables: list[tuple[int, int, float]]) -> _Case:
+def _both_ways(participants: int, cables: list[tuple[int, int, float]]) -> RouteCase:
     a, b, price = (np.array(column) for column in zip(*cables, strict=True))
     tail, head = np.concatenate([a, b]), np.concatenate([b, a])
-    return _Case(_route_graph(participants, tail, head, set()), np.tile(price.astype(float), 2))
+    return RouteCase(route_graph_of(participants, tail, head, set()), np.tile(price.astype(float), 2))
 
 
 def test_flatness_prefers_places_near_the_root() -> None:
@@ -250,7 +168,7 @@ def test_flatness_prefers_places_near_the_root() -> None:
 def test_a_price_that_rises_sends_the_next_route_elsewhere() -> None:
     """Two participants are reached over one link of the root, or the dearer over another once the first is full."""
     tail, head = np.array([0, 3, 3, 0, 4]), np.array([3, 1, 2, 4, 2])
-    case = _Case(_route_graph(3, tail, head, set()), np.array([1.0, 1.0, 1.2, 0.1, 2.2]))
+    case = RouteCase(route_graph_of(3, tail, head, set()), np.array([1.0, 1.0, 1.2, 0.1, 2.2]))
     assert _grow(case).routes == [[], [0, 1], [0, 2]]
     assert _grow(case, room=np.array([1, 9, 9, 9, 9])).routes == [[], [0, 1], [3, 4]]
 
@@ -258,7 +176,7 @@ def test_a_price_that_rises_sends_the_next_route_elsewhere() -> None:
 def test_prices_that_rise_without_end_do_not_end_the_tree() -> None:
     """A star of thousands over one link of the root: its price must not overflow and cut the tree short."""
     n = 4000
-    case = _Case(_route_graph(n, np.array([0, *[n] * n]), np.array([n, *range(n)]), set()), np.ones(n + 1))
+    case = RouteCase(route_graph_of(n, np.array([0, *[n] * n]), np.array([n, *range(n)]), set()), np.ones(n + 1))
     grown = _grow(case, bump=1.35)
     assert grown.parent == [-1] + [0] * (n - 1)
     assert np.isfinite(grown.price).all()
@@ -266,7 +184,7 @@ def test_prices_that_rise_without_end_do_not_end_the_tree() -> None:
 
 def test_a_participant_that_nobody_reaches_is_left_out() -> None:
     """Its parent is -2 and its route is empty; the others are in the tree."""
-    case = _Case(_route_graph(3, np.array([0, 2]), np.array([1, 1]), set()), np.ones(2))
+    case = RouteCase(route_graph_of(3, np.array([0, 2]), np.array([1, 1]), set()), np.ones(2))
     grown = _grow(case)
     assert (grown.parent, grown.routes, grown.order) == ([-1, 0, -2], [[], [0], []], [1])
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dualcoll.kernels.route_search import (
     CLASSES,
     EFFORT,
+    MOST,
     RouteGraph,
     class_of,
     least_of,
@@ -25,8 +26,6 @@ __all__ = ["grow_arborescence"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-MOST = 1e200  # of a price, so that no sum of prices overflows
 
 
 @nb.njit(cache=True)

@@ -17,6 +17,7 @@ from dualcoll.kernels.shortest_paths import heap_pop, heap_push
 __all__ = [
     "CLASSES",
     "EFFORT",
+    "MOST",
     "SLACK",
     "Learnt",
     "RouteGraph",
@@ -32,10 +33,11 @@ __all__ = [
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+MOST = 1e200  # of a price, so that no sum of prices overflows
 SLACK = 1 + 1 / 32  # costs that share the exponent and five bits of the mantissa, a class, are equally good
 SHIFT = 47  # which takes the other bits off
 CLASSES = (int(np.array([1e220]).view(np.int64)[0]) >> SHIFT) + 1
-SAFE = 1 - 1e-12  # rounding must not lift a bound above what it bounds
+ROUNDING = 1e-10  # must not lift a bound above what it bounds, nor end a search that follows exact bounds
 EFFORT = 2  # arcs looked at in vain, in sizes of the graph, before bounds are computed anew
 
 
@@ -80,12 +82,15 @@ class Learnt(NamedTuple):
 
     Attributes:
         ahead: float64 (V,), lower bounds on the price of the way to the nearest goal; 0 of goals only.
+        onward: int64 (V,), the arc taken or looked at last, the best one after ``renew``: among equals it is preferred, so that
+            a search right after ``renew`` does not go astray where prices differ by more than a float64 tells apart.
         dist, stamp: (V,), the price of the way so far, valid where ``stamp`` is the present round.
         seen: int64 (V,), scratch. arcs: int64 (V,), the way that was found.
         keys, items: (A+V,), scratch of a heap.
     """
 
     ahead: Floats
+    onward: Ints
     dist: Floats
     stamp: Ints
     seen: Ints
@@ -100,6 +105,7 @@ def nothing_learnt(graph: RouteGraph) -> Learnt:
     vertices, size = graph.ptr.size - 1, graph.head.size + graph.ptr.size - 1
     return Learnt(
         np.empty(vertices),
+        np.empty(vertices, np.int64),
         np.empty(vertices),
         np.zeros(vertices, np.int64),
         np.empty(vertices, np.int64),
@@ -114,6 +120,7 @@ def renew(graph: RouteGraph, price: Floats, goals: Ints, learnt: Learnt) -> None
     """Make all bounds exact: Dijkstra's algorithm backwards from the goals. O((A + V) log V)."""
     ahead, keys, items = learnt.ahead, learnt.keys, learnt.items
     ahead[:] = np.inf
+    learnt.onward[:] = -1
     size = 0
     for x in goals:
         ahead[x] = 0.0
@@ -130,6 +137,7 @@ def renew(graph: RouteGraph, price: Floats, goals: Ints, learnt: Learnt) -> None
             cost = reach + price[graph.link[arc]]
             if cost < ahead[y]:
                 ahead[y] = cost
+                learnt.onward[y] = arc
                 if graph.back_ptr[y + 1] > graph.back_ptr[y]:
                     size = heap_push(keys, items, size, cost, y)
 
@@ -144,7 +152,14 @@ def search(
     there is none, 0, then a lower bound on the cost of any way; and what is left of the effort, negative if that ran out.
     """
     ptr, head, link = graph.ptr, graph.head, graph.link
-    ahead, dist, stamp, seen, arcs = learnt.ahead, learnt.dist, learnt.stamp, learnt.seen, learnt.arcs
+    ahead, onward, dist, stamp, seen, arcs = (
+        learnt.ahead,
+        learnt.onward,
+        learnt.dist,
+        learnt.stamp,
+        learnt.seen,
+        learnt.arcs,
+    )
     stamp[start] = round_
     dist[start] = 0.0
     seen[0] = x = start
@@ -157,8 +172,10 @@ def search(
             return 0, 0.0, effort
         factor = scale if depth == 0 else 1.0
         reach = dist[x]
+        arc = onward[x]
         first = least = np.inf
-        arc = -1
+        if arc >= 0 and stamp[head[arc]] != round_:
+            first = factor * price[link[arc]] + ahead[head[arc]]
         for a in range(ptr[x], ptr[x + 1]):
             y = head[a]
             step = factor * price[link[a]]
@@ -168,7 +185,8 @@ def search(
                 first = value
                 arc = a
         ahead[x] = max(ahead[x], least)
-        if reach + first < limit:
+        onward[x] = arc
+        if reach + first < (limit if depth == 0 else limit * (1.0 + ROUNDING)):
             arcs[depth] = arc
             depth += 1
             x = head[arc]
@@ -187,7 +205,7 @@ def search(
         x = graph.tail[arcs[depth]]
     for i in range(count):
         x = seen[i]
-        ahead[x] = max(ahead[x], bound * SAFE - dist[x])
+        ahead[x] = max(ahead[x], bound * (1.0 - ROUNDING) - dist[x])
     return 0, bound, effort
 
 
