@@ -95,14 +95,15 @@ def test_what_is_moved_is_not_changed() -> None:
 
 @given(programs(), st.integers(0, 99))
 @settings(max_examples=150)
-def test_what_validates_runs_and_what_does_not_fails(schedule: Schedule, seed: int) -> None:
-    """Without races the two executions agree: right on sets of contributions is right on integers, and the other way."""
+def test_what_fails_on_data_fails_in_validation(schedule: Schedule, seed: int) -> None:
+    """Wrong numbers have a finding; right numbers may have one, where something is counted twice that nobody is promised."""
+    texts = findings(schedule, depth=None)
     try:
         execute(schedule, element=Element.INT64, elements=2, seed=seed)
     except CheckFailed:
-        assert findings(schedule, depth=None)
+        assert texts
     else:
-        assert findings(schedule, depth=None) == ()
+        assert all(text.endswith("is counted twice (§4)") for text in texts)
 
 
 @given(st.integers(2, 5), st.data())
