@@ -95,7 +95,7 @@ def workload_of(fabric: Topology, collective: str | None, mix: Path | None, aske
         if collective is not None or given:
             other = "COLLECTIVE" if collective is not None else f"--{given[0]}"
             raise InputError(f"--mix and {other} exclude each other", hint="say it all in the mix file")
-        return read_mix(mix, fabric)
+        return read_mix(mix, fabric, asked["objective"])
     if collective is None:
         raise InputError("no collective is given", where="COLLECTIVE", hint="name one, such as allreduce, or use --mix")
     weights = None if asked["weights"] is None else _numbers(asked["weights"])
