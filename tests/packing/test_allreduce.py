@@ -37,7 +37,7 @@ def test_one_rank_is_too_few() -> None:
     """There is nothing to reduce with."""
     with pytest.raises(InputError) as caught:
         plan(fabric("g0-s0:1", name="lonely"))
-    assert str(caught.value) == "lonely: 1 rank takes part; an AllReduce needs two"
+    assert str(caught.value) == "ranks: AllReduce of 1 rank; two or more take part"
 
 
 def test_a_rank_that_cannot_be_reached_is_named() -> None:
