@@ -108,6 +108,7 @@ def test_contracts_that_nobody_can_make(make: Any, text: str) -> None:
     [
         ({"collective": "gossip"}, "collective 'gossip' is not known; use one of " + ", ".join((*COLLECTIVES, "mix"))),
         ({"source": [0, 1, 3]}, "chunk 2: source 3 is not in -2 .. 2"),
+        ({"source": [0, 1, 0.5]}, "source: a number does not fit int32"),
         ({"source": [0, 1]}, "target has shape (3,) for 2 chunks"),
         ({"data": [0, 1, 3]}, "chunk 2: data 3 is not in 0 .. 2"),
         ({"group": [0, 0, 1]}, "chunk 2: group 1 is not in 0 .. 0"),

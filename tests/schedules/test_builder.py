@@ -144,6 +144,8 @@ def wrong(**columns: Any) -> str:
         ({"src": np.full((12, 1), 0)}, "src: it has shape (12, 1), not one column"),
         ({"src": np.full(12, 0.5)}, "src: a number does not fit int32"),
         ({"src": np.full(12, 2**32)}, "src: a number does not fit int32"),
+        ({"src": [2**70] * 12}, "src: a number does not fit int32"),
+        ({"src": ["0"] * 12}, "src: a number does not fit int32"),
         ({"dst": ring(3).src}, "send 0: it goes from a slot to the same slot"),
         ({"chunk_size": np.full(2, 8)}, "chunk_size: 2 sizes for 3 chunks"),
         ({"chunk_size": np.full(3, -8)}, "chunk_size: size -8 is below 0"),
@@ -189,6 +191,19 @@ def test_arrays_that_do_not_go_together() -> None:
         builder.extend([[0, 0]], [1, 2], 0)
     assert str(caught.value) == "extend: columns of shape (1, 2), not one column each"
     assert builder.sends == 0
+
+
+def test_numbers_are_not_rounded() -> None:
+    """Half a byte, or half a rank, is refused and not cut off."""
+    builder = ScheduleBuilder(make_contract("broadcast", 2), 8)
+    builder.send(0, 1.5, 0)  # type: ignore[arg-type]
+    with pytest.raises(InputError) as caught:
+        builder.build()
+    assert str(caught.value) == "dst: a number does not fit int32"
+    for sizes, text in ((0.5, "chunk_size: a number does not fit int64"), ([8, 8], "chunk_size: 2 sizes for 1 chunks")):
+        with pytest.raises(InputError) as caught:
+            ScheduleBuilder(make_contract("broadcast", 2), sizes).build()
+        assert str(caught.value) == text
 
 
 def test_a_schedule_without_sends() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualcoll.collectives.catalogue import COLLECTIVES, ROOTED, canonical_name, title
 from dualcoll.errors import InputError
 
-__all__ = ["ALL", "NOWHERE", "Contract", "joint_contract", "make_contract"]
+__all__ = ["ALL", "NOWHERE", "Contract", "joint_contract", "make_contract", "read_only_column"]
 
 Shorts = NDArray[np.int32]
 
@@ -77,8 +78,7 @@ class Contract:
         defaults = {"data": np.arange(chunks), "group": np.zeros(chunks)}
         for name in ("source", "target", "data", "group"):
             given = getattr(self, name)
-            column = np.array(defaults[name] if given is None else given, dtype=np.int32)
-            column.setflags(write=False)
+            column = read_only_column(defaults[name] if given is None else given, np.int32, name)
             object.__setattr__(self, name, column)
         if not self.groups:
             object.__setattr__(self, "groups", (tuple(range(self.ranks)),))
@@ -190,6 +190,23 @@ def joint_contract(ranks: int, parts: Sequence[tuple[Contract, Sequence[int]]]) 
         root=None if len(parts) != 1 or parts[0][0].root is None else int(parts[0][1][parts[0][0].root]),
         groups=tuple(members),
     )
+
+
+def read_only_column(given: ArrayLike, dtype: type[np.generic], where: str) -> NDArray[Any]:
+    """A copy of one column of numbers, of that type, that cannot be changed.
+
+    Raises:
+        InputError: it is not one column, or a number does not fit.
+    """
+    wide = np.asarray(given)
+    with np.errstate(invalid="ignore"):  # numbers that do not fit are told below
+        column = wide.astype(dtype) if wide.dtype.kind in "biuf" else np.zeros(0)
+    if column.ndim != 1:
+        raise InputError(f"it has shape {column.shape}, not one column", where=where)
+    if wide.dtype != column.dtype and not np.array_equal(wide, column):
+        raise InputError(f"a number does not fit {np.dtype(dtype).name}", where=where)
+    column.setflags(write=False)
+    return column
 
 
 def _check(contract: Contract) -> None:

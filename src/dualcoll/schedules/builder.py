@@ -49,7 +49,8 @@ class ScheduleBuilder:
         name: str = "",
     ) -> None:
         self._contract = contract
-        self._sizes = np.broadcast_to(np.asarray(chunk_sizes), (contract.chunks,)).astype(np.int64)
+        sizes = np.asarray(chunk_sizes)
+        self._sizes = sizes if sizes.ndim else np.full(contract.chunks, sizes)
         self._topology = topology
         self._nodes = tuple(nodes)
         self._forwarding = forwarding
@@ -182,7 +183,7 @@ class ScheduleBuilder:
 
     def _close(self) -> None:
         if self._open:
-            columns = np.array(self._open, dtype=np.int64).T
+            columns = np.array(self._open).T
             self._blocks.append(dict(zip(_COLUMNS, columns, strict=True)))
             self._open = []
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dualcoll.collectives.contract import ALL, Contract
+from dualcoll.collectives.contract import ALL, Contract, read_only_column
 from dualcoll.errors import InputError
 from dualcoll.schedules.ops import Op
 from dualcoll.topology.model import Forwarding, Topology
@@ -192,20 +192,7 @@ def _message(schedule: Schedule, group: int) -> int:
 
 
 def _freeze(owner: Routes | Schedule, name: str, dtype: type[np.generic]) -> None:
-    """Replace a field by a read-only copy of that type.
-
-    Raises:
-        InputError: it is not one column, or a number does not fit.
-    """
-    given: ArrayLike = getattr(owner, name)
-    wide = np.asarray(given)
-    column = np.array(wide, dtype=dtype)
-    if column.ndim != 1:
-        raise InputError(f"it has shape {column.shape}, not one column", where=name)
-    if wide.dtype != column.dtype and not np.array_equal(wide, column):
-        raise InputError(f"a number does not fit {np.dtype(dtype).name}", where=name)
-    column.setflags(write=False)
-    object.__setattr__(owner, name, column)
+    object.__setattr__(owner, name, read_only_column(getattr(owner, name), dtype, name))
 
 
 def _check_csr(ptr: Ints, entries: int, where: str) -> None:
