@@ -47,11 +47,11 @@ def read_demand(path: str | Path) -> DemandMatrix:
     names, line, body = _named(rows, where)
     for number, cells in body[1:]:
         if len(cells) != len(body[0][1]):
-            problem = f"{len(cells)} cells, where line {body[0][0]} has {len(body[0][1])}"
+            problem = f"a row of length {len(cells)}, where line {body[0][0]} has {len(body[0][1])} cells"
             raise InputError(problem, where=f"{where}:{number}", hint=_SHAPE)
     if not body or len(body) != len(body[0][1]):
         columns = len(body[0][1]) if body else len(names)
-        raise InputError(f"{len(body)} rows of {columns} cells are not square", where=where, hint=_SHAPE)
+        raise InputError(f"a matrix of {len(body)} by {columns} is not square", where=where, hint=_SHAPE)
     table = [[_nbytes(cell, f"{where}:{number}") for cell in cells] for number, cells in body]
     return DemandMatrix(np.array(table, np.int64), names, f"{where}:{line}" if names else where)
 
