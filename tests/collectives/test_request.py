@@ -156,7 +156,7 @@ def test_several_groups_run_the_collective_each() -> None:
         ),
         (
             "alltoallv",
-            {"demand": DemandMatrix(np.ones((5, 5)))},
+            {"demand": DemandMatrix(np.ones((5, 5), np.int64))},
             "demand: a matrix of 5 by 5 for 4 ranks; cut the matrix, or use a larger fabric",
         ),
         (

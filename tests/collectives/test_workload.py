@@ -41,7 +41,8 @@ def test_all_to_all_is_a_demand_for_each_pair() -> None:
     pairs = [(u, v) for u in (10, 11, 12) for v in (10, 11, 12) if u != v]
     assert ends(demands("alltoall", 9)) == [(Pattern.SEND, u, v) for u, v in pairs]
     cells = demands("alltoallv", 9, parts=(7, 1, 0, 2, 0, 3, 0, 0, 5))
-    assert [(d.root, d.target, d.part, d.size) for d in cells] == [(10, 11, 1, 1), (11, 10, 2, 2), (11, 12, 3, 3)]
+    assert [(d.root, d.target) for d in cells] == [(10, 11), (11, 10), (11, 12)]
+    assert [d.part for d in cells] == [d.size for d in cells] == [1, 2, 3]
 
 
 def test_a_message_smaller_than_its_ranks() -> None:
@@ -57,7 +58,8 @@ def test_a_message_smaller_than_its_ranks() -> None:
 def test_a_shard_of_weight_zero_is_left_out() -> None:
     """The others share the message."""
     found = demands("allgather", 8, parts=(1, 0, 3))
-    assert [(demand.root, demand.part, demand.size) for demand in found] == [(10, 2, 2), (12, 6, 6)]
+    assert [demand.root for demand in found] == [10, 12]
+    assert [demand.part for demand in found] == [demand.size for demand in found] == [2, 6]
 
 
 @given(

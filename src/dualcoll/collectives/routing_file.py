@@ -60,7 +60,7 @@ def routing_from_data(data: object, place: Place) -> ExpertRouting:
             raise InputError(f"{getattr(form, key)} is not 1 or more", where=place((key,)))
     factor = form.capacity_factor
     if factor is not None and not (math.isfinite(factor) and factor > 0):
-        hint = "1.25 lets each expert take a quarter more than the mean"
+        hint = "1.25 means a quarter more than the mean"
         raise InputError(f"{factor:g} is not a positive number", where=place(("capacity_factor",)), hint=hint)
     if factor is None and form.overflow is not None:
         problem = "without a capacity_factor nothing overflows"
