@@ -148,3 +148,10 @@ def test_unusable_files_are_refused(
     monkeypatch.chdir(tmp_path)
     Path(file).write_bytes(text.encode("utf-8", "surrogateescape"))
     assert refusal(file) == message.replace("HINT", 'write "0-7,12" or a list of numbers and names')
+
+
+def test_a_prime_number_of_ranks_has_no_pattern() -> None:
+    """Only a list can divide it."""
+    with pytest.raises(InputError) as caught:
+        read_groups(star(3), "groups of 2")
+    assert str(caught.value) == "groups: 3 ranks do not divide into groups of 2; list the ranks of each group"

@@ -78,7 +78,8 @@ def _by_pattern(topology: Topology, text: str) -> Found:
     of = f"of stride {step}" if strided else f"of {step}"
     if step == 0 or len(ranks) % step:
         fits = [d for d in range(1 if strided else 2, len(ranks)) if len(ranks) % d == 0]
-        hint = f"{'strides' if strided else 'sizes'} that do are {', '.join(map(str, fits[-8:]))}" if fits else ""
+        what_fits = f"{'strides' if strided else 'sizes'} that do are {', '.join(map(str, fits[-8:]))}"
+        hint = what_fits if fits else "list the ranks of each group"
         raise InputError(f"{what} do not divide into groups {of}", where="groups", hint=hint)
     count = step if strided else len(ranks) // step
     if match[1] is not None and int(match[1]) != count:
