@@ -1,13 +1,16 @@
 """From a plan to a schedule: each tree's share is cut into pieces that follow one another through the tree.
 
-Pieces overlap: while one is broadcast the next is reduced. Every tree has a channel of its own, so trees do not wait for each
-other except on links.
+Pieces overlap: while one is broadcast the next is reduced. Every tree has a channel of its own.
+
+Nothing below a schedule knows rates. Where many trees share a link first come, first served, fast and slow ones would progress
+alike, and the end of the slow ones would decide. So the pieces of all trees are put in one order, each at its due time if all
+trees keep their rates, and a rank takes up a new piece only once it has got the one that is ``window`` places earlier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,18 +34,21 @@ ALIGNMENT = 16  # bytes; pieces are multiples of it, but for the last of a tree
 MAX_CHUNKS = 2**22
 
 
-def pipelined(plan: Plan, *, chunks: int = 64, size: int | None = None) -> Schedule:
+def pipelined(plan: Plan, *, chunks: int = 64, window: int | None = None, size: int | None = None) -> Schedule:
     """The plan as sends.
 
     Args:
         plan: its trees, rates and routes.
         chunks: about how many pieces the data is cut into, all trees together; every tree has at least one. Pieces of
             different trees have about the same size.
+        window: pieces under way at once, all trees together; None for as many as there are.
         size: bytes of the message, if not the plan's. Only for groups whose messages have one size.
 
     Raises:
-        InputError: fewer than one chunk, more than 2**22, or a size that the workload cannot have.
+        InputError: fewer than one chunk, more than 2**22, an empty window, or a size that the workload cannot have.
     """
+    if window is not None and window < 1:
+        raise InputError(f"a window of {window} pieces", hint="use 1 or more")
     if not 1 <= chunks <= MAX_CHUNKS:
         raise InputError(f"{chunks} chunks", hint=f"use 1 to {MAX_CHUNKS}")
     workload = plan.workload if size is None else resized(plan.workload, size)
@@ -53,23 +59,18 @@ def pipelined(plan: Plan, *, chunks: int = 64, size: int | None = None) -> Sched
     sizes = [_cut(share, count) for share, count in zip(shares, pieces, strict=True)]
     contract = _contract(plan.trees, workload, demands, number, pieces)
     builder = ScheduleBuilder(contract, np.concatenate(sizes), name="trees")
+    parts = [_Part.of(tree, count, number) for tree, count in zip(plan.trees, pieces, strict=True)]
     first_route, first_chunk = 0, 0
     routes: list[Ints] = []
-    for t, (tree, count) in enumerate(zip(plan.trees, pieces, strict=True)):
-        order = _in_order(tree)
-        ends = np.vectorize(number.__getitem__, otypes=[np.int64])(tree.edges[order])
-        builder.extend(
-            np.tile(ends[:, 0], count),
-            np.tile(ends[:, 1], count),
-            first_chunk + np.repeat(np.arange(count), order.size),
-            np.tile(np.where(tree.phase[order] == Phase.REDUCE, Op.REDUCE, Op.COPY), count),
-            channel=t,
-        )
-        routes.append(np.tile(first_route + order, count))
-        first_route += order.size
-        first_chunk += count
+    for t, part in enumerate(parts):
+        src, dst = np.tile(part.ends, (part.pieces, 1)).T
+        chunk = first_chunk + np.repeat(np.arange(part.pieces), part.order.size)
+        builder.extend(src, dst, chunk, np.tile(part.op, part.pieces), channel=t)
+        routes.append(np.tile(first_route + part.order, part.pieces))
+        first_route += part.order.size
+        first_chunk += part.pieces
     shared = any(tree.route_share is not None for tree in plan.trees)
-    return replace(
+    made = replace(
         builder.build(),
         route=np.concatenate(routes).astype(np.int32),
         routes=Routes(
@@ -81,6 +82,60 @@ def pipelined(plan: Plan, *, chunks: int = 64, size: int | None = None) -> Sched
         nodes=workload.ranks,
         forwarding=None if plan.routing.kind is RoutingKind.SPRAY_HOPS else plan.forwarding,
     )
+    return made if window is None else _paced(made, parts, window)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A tree's sends of one piece, in an order in which data can pass.
+
+    Attributes:
+        order: int64 (A,), the tree's edges. ends: int64 (A, 2), rank numbers. op: int8 (A,).
+        pieces: how many follow one another.
+        begins: int64, places of the sends that wait for no other of the piece.
+        arrival: int64 (R,), the place of the last send to each rank, -1 for none.
+    """
+
+    order: Ints
+    ends: Ints
+    op: NDArray[np.int8]
+    pieces: int
+    begins: Ints
+    arrival: Ints
+
+    @classmethod
+    def of(cls, tree: Tree, pieces: int, number: dict[int, int]) -> _Part:
+        order = _in_order(tree)
+        ends = np.vectorize(number.__getitem__, otypes=[np.int64])(tree.edges[order])
+        op = np.where(tree.phase[order] == Phase.REDUCE, Op.REDUCE, Op.COPY).astype(np.int8)
+        arrival = np.full(len(number), -1, np.int64)
+        arrival[ends[:, 1]] = np.arange(order.size)  # of equal indices the last stays
+        first = np.full(len(number), order.size, np.int64)
+        np.minimum.at(first, ends[:, 1], np.arange(order.size))
+        return cls(order, ends, op, pieces, np.flatnonzero(first[ends[:, 0]] > np.arange(order.size)), arrival)
+
+
+def _paced(schedule: Schedule, parts: Sequence[_Part], window: int) -> Schedule:
+    """Let the first sends of each piece follow what their ranks get of the piece that is ``window`` places earlier."""
+    pieces = np.array([part.pieces for part in parts])
+    tree = np.repeat(np.arange(pieces.size), pieces)
+    place = np.arange(tree.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    due = np.lexsort([tree, (place + 0.5) / pieces[tree]])
+    first = np.cumsum([0, *(part.pieces * part.order.size for part in parts)])
+    later, earlier = [], []
+    for new, old in zip(due[window:].tolist(), due.tolist(), strict=False):
+        part, before = parts[tree[new]], parts[tree[old]]
+        heard = before.arrival[part.ends[part.begins, 0]]
+        there = heard >= 0
+        later.append(first[tree[new]] + place[new] * part.order.size + part.begins[there])
+        earlier.append(first[tree[old]] + place[old] * before.order.size + heard[there])
+    if not later:
+        return schedule
+    count = np.diff(schedule.depends_ptr)
+    follows = np.concatenate([np.repeat(np.arange(schedule.sends), count), *later])
+    on = np.concatenate([schedule.depends, *earlier])
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(follows, minlength=schedule.sends))])
+    return replace(schedule, depends_ptr=ptr, depends=on[np.argsort(follows, kind="stable")].astype(np.int32))
 
 
 def resized(workload: Workload, size: int) -> Workload:

@@ -1,0 +1,150 @@
+"""Every method that applies, simulated at every size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from dualcoll._api.planning import plan as make_plan
+from dualcoll._api.scheduling import best_schedule
+from dualcoll.classical.registry import algorithms_for, build
+from dualcoll.collectives.catalogue import ROOTED, canonical_name
+from dualcoll.collectives.request import make_workload
+from dualcoll.collectives.workload import Objective
+from dualcoll.diagnosis.comparison import Comparison, Result
+from dualcoll.diagnosis.timing import latency_bound
+from dualcoll.errors import InputError
+from dualcoll.plans.model import Plan
+from dualcoll.progress import Gap, Meter, Seconds, Stop
+from dualcoll.schedules.ir import Schedule
+from dualcoll.simulation import Options, simulate
+from dualcoll.topology.model import Forwarding, Topology
+from dualcoll.units import parse_size
+
+__all__ = ["compare", "sizes_of", "usual_choice"]
+
+MOST_SENDS = 400_000  # of a schedule that is tried for its number of chunks
+MANY_SENDS = 3_000_000  # of a classical algorithm: beyond it, simulating takes too long to be worth it
+LIBRARY = ("ring", "tree", "double-tree", "chain", "direct", "pairwise")  # what the usual libraries choose from
+
+
+def compare(
+    topology: Topology,
+    collective: str = "allreduce",
+    *,
+    sizes: str | Sequence[int | str] = "1K:1G",
+    ranks: str | Sequence[int | str] | None = None,
+    root: int | str | None = None,
+    forward: str = "switches",
+    seed: int = 0,
+    stop: Stop | None = None,
+    options: Options | None = None,
+    report: Callable[[str], None] | None = None,
+    meter: Meter | None = None,
+) -> Comparison:
+    """Simulate the proved plan and every classical algorithm that serves the collective.
+
+    Args:
+        topology, ranks, root, forward, seed: as for :func:`plan`.
+        collective: any but AllToAllv.
+        sizes: ``"1K:8G"`` (doubling), or a list.
+        stop: for the plan; within 1 % or 30 s by default.
+        options: of the simulation.
+        report: told what is simulated next.
+        meter: a clock of the caller's own; once it is spent, no more sizes are tried.
+
+    Raises:
+        InputError: an unusable argument, or ranks that cannot reach each other.
+    """
+    name = canonical_name(collective)
+    if name == "alltoallv":
+        raise InputError(
+            "an AllToAllv has one size, that of its matrix", hint="compare an alltoall, or plan the matrix"
+        )
+    points = sizes_of(sizes)
+    work = make_workload(topology, name, size=points[-1], ranks=ranks, root=root)
+    made = make_plan(topology, work, forward=forward, seed=seed, stop=stop or (Gap(0.01) | Seconds(30)))
+    results: list[Result] = []
+    skipped: list[tuple[str, str]] = []
+    group = work.groups[0]
+    place = group.ranks.index(group.root) if group.root is not None and name in ROOTED else 0
+    clock = meter or Meter(Stop())
+    for size in points:
+        if clock.spent and results:
+            skipped.append((f"sizes from {size} on", "the time is over"))
+            break
+        if report is not None:
+            report(f"{name} of {size} bytes")
+        results.append(Result("trees", size, best_schedule(made, size, options, MOST_SENDS)[1].finish))
+        for method in algorithms_for(name):
+            if method in dict(skipped):
+                continue
+            try:
+                drawn = _classical(method, name, topology, group.ranks, size, place, Forwarding(forward))
+                results.append(Result(method, size, simulate(drawn, options).finish))
+            except InputError as error:
+                skipped.append((method, str(error)))
+    assert work.objective is Objective.SLOWEST
+    return Comparison(
+        name, len(group.ranks), made.bound, latency_bound(topology, group.ranks), tuple(results), tuple(skipped)
+    )
+
+
+def usual_choice(plan: Plan, options: Options | None = None) -> Result | None:
+    """The best that a library's usual algorithms would do with the plan's message; None where none applies."""
+    groups = plan.workload.groups
+    if len(groups) > 1 or groups[0].collective == "alltoallv":
+        return None
+    group = groups[0]
+    place = group.ranks.index(group.root) if group.root is not None else 0
+    found: list[Result] = []
+    for method in algorithms_for(group.collective):
+        if method in LIBRARY:
+            try:
+                drawn = _classical(
+                    method, group.collective, plan.topology, group.ranks, group.size, place, plan.forwarding, MOST_SENDS
+                )
+                found.append(Result(method, group.size, simulate(drawn, options).finish))
+            except InputError:
+                continue
+    return min(found, key=lambda result: result.seconds, default=None)
+
+
+def _classical(
+    method: str,
+    collective: str,
+    topology: Topology,
+    ranks: tuple[int, ...],
+    size: int,
+    root: int,
+    forwarding: Forwarding,
+    most: int = MANY_SENDS,
+) -> Schedule:
+    expected = len(ranks) ** 2 * (8 if method.startswith("ring") else 1)
+    if expected > most:
+        raise InputError(f"about {expected} sends are too many to simulate here", where=f"algorithm {method}")
+    return build(method, collective, topology, ranks, size, root=root, forwarding=forwarding)
+
+
+def sizes_of(sizes: str | Sequence[int | str]) -> list[int]:
+    """Bytes of each size, ascending: ``"1K:8G"`` doubles from the first to the last.
+
+    Raises:
+        InputError: no size, one that cannot be read, or a range that descends.
+    """
+    if isinstance(sizes, str):
+        first, colon, last = sizes.partition(":")
+        if not colon:
+            return sorted({parse_size(text) for text in sizes.split(",")})
+        low, high = parse_size(first), parse_size(last)
+        if low > high:
+            raise InputError(f"{sizes!r} descends", where="sizes", hint="write the smaller size first")
+        return list(_doubling(low, high))
+    if not sizes:
+        raise InputError("no size is given", where="sizes")
+    return sorted({parse_size(size) for size in sizes})
+
+
+def _doubling(low: int, high: int) -> Iterator[int]:
+    for power in range(int(math.log2(high / low)) + 1):
+        yield low << power
