@@ -6,8 +6,9 @@ the best that any optimal trees can do together. The direct AllReduce may beat t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,43 +18,23 @@ from dualcoll.errors import InputError
 from dualcoll.packing.collective import packing_problem
 from dualcoll.packing.column_generation import FLAT, column_generation
 from dualcoll.packing.cuts import cut_prices, least_cut
-from dualcoll.packing.overlap import Joint, Witness
+from dualcoll.packing.joint import Joint, Witness
+from dualcoll.packing.overlap import Overlap, RatedTree, overlap, reversed_trees
 from dualcoll.packing.pool import Packing
-from dualcoll.packing.problem import Column, PackingProblem, RoutedTree
-from dualcoll.plans.model import Phase, Tree
-from dualcoll.progress import OPTIMAL_GAP, Meter, Outcome, Stop, relative_gap
+from dualcoll.packing.problem import PackingProblem
+from dualcoll.plans.model import Phase
+from dualcoll.progress import OPTIMAL_GAP, Meter, Outcome, Stop
 from dualcoll.routing.model import Routing, RoutingKind
-from dualcoll.topology.arrays import FabricArrays, fabric_arrays, reversal
+from dualcoll.topology.arrays import FabricArrays, reversal
 from dualcoll.topology.model import Forwarding, Topology
 
-__all__ = ["Composed", "Overlap", "composed", "composed_packing", "overlap_with_reverse"]
+__all__ = ["Composed", "composed", "composed_packing"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MOST_STEPS = 32  # of Newton's method; three are many
 PRECISE = 1e-8  # relative; trees this close to the optimum are optimal
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """AllGather trees and ReduceScatter trees at the same time.
-
-    Attributes:
-        rate: algbw of the AllReduce, bytes/s. bound: no such trees reach more, bytes/s.
-        allgather: algbw of the AllGather's trees alone.
-        crowding: τ, load over capacity of the busiest row when both run at the rate that they reach alone; from 1 to 2.
-        worst: the capacity rows where it is so.
-        columns, rates: the same as pairs of an in-tree and an out-tree, float64 (T,), bytes/s; they sum to ``rate``.
-    """
-
-    rate: float
-    bound: float
-    allgather: float
-    crowding: float
-    worst: tuple[int, ...]
-    columns: tuple[Column, ...]
-    rates: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,31 +68,22 @@ class Composed:
 
 
 class _Solver:
-    """Solves one problem after another on one clock."""
+    """Solves one problem after another on one clock, which begins now."""
 
-    def __init__(self, topology: Topology, workload: Workload, forwarding: Forwarding, routing: Routing, meter: Meter, seed: int) -> None:
-        self._topology = topology
-        self._group = workload.groups[0]
-        self._forwarding = forwarding
-        self._routing = routing
-        self._seed = seed
+    def __init__(self, meter: Meter, seed: int) -> None:
         self.meter = meter
         self.calls = 0
+        self._seed = seed
+        meter.begin()
 
-    def collective(self, name: str) -> tuple[PackingProblem, Packing]:
-        """The collective's problem and optimum."""
-        group = self._group
-        workload = Workload((Group(group.name, name, group.ranks, group.size),))
-        problem = packing_problem(self._topology, workload, self._forwarding, self._routing)
-        cut = least_cut(self._topology, problem.fabric, workload)
-        return problem, self.solve(problem, [] if cut is None else [cut_prices(problem, cut)])
+    def solve(self, problem: PackingProblem, known: Sequence[Floats], left: int) -> Packing:
+        """The optimum, with ``left`` problems to be solved in the time that is left."""
 
-    def solve(self, problem: PackingProblem, known: Sequence[Floats]) -> Packing:
         def heed(_: object) -> None:
             if self.meter.interrupted:
                 clock.interrupt()
 
-        clock = Meter(Stop(self.meter.stop.gap, max(self.meter.remaining, 1e-3)), heed)
+        clock = Meter(Stop(self.meter.stop.gap, max(self.meter.remaining / left, 1e-3)), heed)
         packing, _, calls = column_generation(problem, clock, self._seed, FLAT, known)
         self.calls += calls
         return packing
@@ -157,15 +129,28 @@ def composed_packing(
         InputError: a workload that is not one AllReduce, or ranks that cannot reach each other.
     """
     if len(workload.groups) != 1 or workload.collective != "allreduce":
-        raise InputError("only an AllReduce of one group is composed of ReduceScatter and AllGather", where="method composed")
+        raise InputError(
+            "only an AllReduce of one group is composed of ReduceScatter and AllGather", where="method composed"
+        )
     routing = routing or Routing()
-    solver = _Solver(topology, workload, forwarding, routing, meter or Meter(Stop()), seed)
-    problem, direct = solver.collective("allreduce")
     partner = _partner(topology, routing)
-    halves = [solver.collective(name) for name in ("allgather", "reducescatter")[: 1 if partner is not None else 2]]
-    given = _overlap([packing for _, packing in halves], halves[0][0], partner)
-    best = _best(solver, halves, given, direct.bound, partner)
-    gather, scatter = halves[0][1], halves[-1][1]
+    group = workload.groups[0]
+    names = ("allreduce", "allgather", "reducescatter")[: 2 if partner is not None else 3]
+    works = [Workload((replace(group, collective=name),)) for name in names]
+    problems = [packing_problem(topology, work, forwarding, routing) for work in works]
+    for problem in problems:
+        problem.try_out()
+    solver = _Solver(meter or Meter(Stop()), seed)
+    packings: list[Packing] = []
+    for problem, work in zip(problems, works, strict=True):
+        cut = least_cut(topology, problem.fabric, work)
+        known = [] if cut is None else [cut_prices(problem, cut)]
+        packings.append(solver.solve(problem, known, len(problems) - len(packings) + 1))
+    direct, *halves = packings
+    given = _of_packings(halves, halves[0].value, problems[1].fabric, partner)
+    joint = Joint(problems[1:], [half.value for half in halves], partner)
+    best = _best(solver, joint, given, direct.bound, partner)
+    gather, scatter = halves[0], halves[-1]
     found = Composed(
         allgather=gather.value,
         allgather_bound=gather.bound,
@@ -179,26 +164,7 @@ def composed_packing(
     )
     packing = Packing(best.columns, best.rates, best.rate, direct.prices, direct.bound)
     outcome = solver.meter.outcome(solver.calls, best.rate, direct.bound) or Outcome.LIMITED
-    return problem, packing, found, outcome, solver.calls
-
-
-def overlap_with_reverse(topology: Topology, trees: Sequence[Tree]) -> Overlap | None:
-    """AllGather trees, as they are, and their reverse at the same time.
-
-    Args:
-        trees: of an AllGather plan, or of any other with routes in travelling order.
-
-    Returns:
-        What they reach as an AllReduce; None where they have no reverse: the fabric is not symmetric, or packets are sprayed.
-    """
-    partner = reversal(topology)
-    if partner is None or any(tree.route_share is not None for tree in trees):
-        return None
-    fabric = fabric_arrays(topology)
-    columns = [
-        Column.of(0, 0.0, RoutedTree(tree.root, tree.edges, tree.phase, tree.route_ptr, tree.route_links)) for tree in trees
-    ]
-    return _together([(columns, np.array([tree.rate for tree in trees]))], fabric, partner)
+    return problems[0], packing, found, outcome, solver.calls
 
 
 def _partner(topology: Topology, routing: Routing) -> Ints | None:
@@ -208,49 +174,50 @@ def _partner(topology: Topology, routing: Routing) -> Ints | None:
         for row in topology.shared:
             common = set(row.links).intersection(partner[list(row.links)].tolist())
             if common and len(common) < len(row.links):
-                return None  # half of what it is over would count twice
+                return None  # part of what it is over would count twice
     return partner
 
 
-def _best(
-    solver: _Solver,
-    halves: Sequence[tuple[PackingProblem, Packing]],
-    given: Overlap,
-    most: float,
-    partner: Ints | None,
-) -> Overlap:
-    """The optimal trees with the least crowding; the given ones if the clock ends the search."""
-    joint = Joint([problem for problem, _ in halves], [packing.value for _, packing in halves], partner)
-    rate = halves[0][1].value
+def _best(solver: _Solver, joint: Joint, given: Overlap, most: float, partner: Ints | None) -> Overlap:
+    """The optimal trees with the least crowding, ``most`` being a bound on every AllReduce; the given ones if time is up."""
+    rate = given.allgather
     enough = rate * (1 - max(2 * solver.meter.stop.gap, PRECISE))
     crowding = rate / most
-    found, known = given, []
+    best = given
+    known: list[Floats] = []
     witnesses: list[Witness] = []
-    for _ in range(MOST_STEPS):
+    while not solver.meter.spent and len(witnesses) < MOST_STEPS:
         problem = joint.problem(crowding)
-        packing = solver.solve(problem, known)
+        packing = solver.solve(problem, known, 1)
         witnesses.append(joint.witness(problem, packing, crowding))
         known = [packing.prices]
         if packing.value >= enough:
-            overlap = _overlap(_apart(packing, len(halves)), halves[0][0], partner)
-            found = max(given, overlap, key=lambda one: one.rate)
+            best = max(given, _of_packings([packing], packing.value, joint.fabric, partner), key=lambda one: one.rate)
             break
         least = witnesses[-1].crowding(rate)
-        if solver.meter.spent or least <= crowding * (1 + OPTIMAL_GAP):
+        if least <= crowding * (1 + OPTIMAL_GAP):
             break
         crowding = least
-    limits = [found.allgather / limit for w in witnesses if (limit := w.crowding(found.allgather)) > 0]
-    return replace(found, bound=min([most, *limits]))
+    limits = (witness.crowding(best.allgather) for witness in witnesses)
+    return replace(best, bound=min([most, *(best.allgather / limit for limit in limits if limit > 0)]))
 
 
-def _apart(packing: Packing, halves: int) -> list[Packing]:
-    """The packings of the halves within a joint one, whose demands are numbered half by half."""
-    demand = np.array([column.demand for column in packing.columns])
-    ...
+def _of_packings(packings: Sequence[Packing], rate: float, fabric: FabricArrays, partner: Ints | None) -> Overlap:
+    """The overlap of packings of an AllGather and, unless it is the reverse, a ReduceScatter, all at this algbw."""
+    gathers: list[RatedTree] = []
+    scatters: list[RatedTree] = []
+    for packing in packings:
+        for t in np.flatnonzero(packing.rates).tolist():
+            tree = packing.columns[t].tree
+            (scatters if tree.phase[0] == Phase.REDUCE else gathers).append((tree, float(packing.rates[t])))
+    gathers = _evened(gathers, rate)
+    scatters = _evened(scatters, rate) if partner is None else reversed_trees(gathers, partner)
+    return overlap(gathers, scatters, fabric)
 
 
-def _overlap(packings: Sequence[Packing], problem: PackingProblem, partner: Ints | None) -> Overlap:
-    """The overlap of an AllGather's packing and a ReduceScatter's, or the reverse of the first."""
-    rate = packings[0].value
-    trees = [_evened(packing, rate) for packing in packings]
-    return _together(trees, problem.fabric, partner)
+def _evened(trees: list[RatedTree], rate: float) -> list[RatedTree]:
+    """The trees at rates that give every root an equal part of the algbw."""
+    carried: dict[int, float] = defaultdict(float)
+    for tree, of_tree in trees:
+        carried[tree.root] += of_tree
+    return [(tree, of_tree * rate / len(carried) / carried[tree.root]) for tree, of_tree in trees]
