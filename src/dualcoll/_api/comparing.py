@@ -85,9 +85,7 @@ def compare(
             except InputError as error:
                 skipped.append((method, str(error)))
     assert work.objective is Objective.SLOWEST
-    return Comparison(
-        name, len(group.ranks), made.bound, latency_bound(topology, group.ranks), tuple(results), tuple(skipped)
-    )
+    return Comparison(name, len(group.ranks), made.bound, latency_bound(topology, work), tuple(results), tuple(skipped))
 
 
 def usual_choice(plan: Plan, options: Options | None = None) -> Result | None:

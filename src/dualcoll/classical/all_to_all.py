@@ -112,9 +112,10 @@ def _moved(ranks: int) -> tuple[Ints, Ints, Ints]:
 def _rooted(collective: str, ranks: int, size: int, root: int) -> Schedule:
     builder = ScheduleBuilder(make_contract(collective, ranks, root=root), shard_sizes(size, ranks, 1), name="direct")
     others = np.flatnonzero(np.arange(ranks) != root)
-    ends = (others, root) if collective == "gather" else (root, others)
+    at_root = np.full(others.size, root)
+    src, dst = (others, at_root) if collective == "gather" else (at_root, others)
     if others.size:
-        builder.extend(*ends, others, Op.COPY, round=0)
+        builder.extend(src, dst, others, Op.COPY, round=0)
     return builder.build()
 
 

@@ -1,8 +1,8 @@
 """Recursive halving and doubling (Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005).
 
-Partners are a power of two apart, so log2 P rounds suffice with the bytes of a ring. Of other numbers of ranks those beyond the
-largest power of two hand their data to a partner before and get the result after. Every round has a channel of its own, since one
-rank talks to another in several.
+Partners are a power of two apart, so log2 P rounds suffice with the bytes of a ring. Of other numbers of ranks those beyond
+the largest power of two hand their data to a partner before and get the result after. Every round has a channel of its own,
+since one rank talks to another in several.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ Ints = NDArray[np.int64]
 
 
 def halving_doubling_all_reduce(ranks: int, size: int) -> Schedule:
-    """Reduce-scatter by halving, all-gather by doubling: 2 log2 P rounds, 2 (P - 1) N / P bytes sent per rank."""
+    """Reduce-scatter by halving, all-gather by doubling: 2 log2 P rounds, 2 (P - 1) N / P bytes sent per rank.
+
+    Args:
+        ranks: P. size: N, bytes of the message.
+    """
     core = _core(ranks)
     builder = ScheduleBuilder(
         make_contract("allreduce", ranks, pieces=core), even_sizes(size, core), name="halving-doubling"

@@ -1,8 +1,10 @@
 """Two hierarchies for boxes of ranks, which move different bytes, and the torus, which is one of them twice.
 
-*Balanced*: reduce-scatter inside each box, all-reduce of the shards between corresponding ranks, all-gather inside. The
-network sees ``2 (Q - 1) / Q · N / G`` bytes per rank. *Leader-based*: reduce to one leader per box, all-reduce among leaders, broadcast.
-The network sees ``2 (Q - 1) / Q · N`` bytes per leader and nothing of the others, and the leaders do all the work.
+*Balanced*: reduce-scatter inside each box, all-reduce of the shards between corresponding ranks, all-gather inside. Each of
+the G ranks of a box sends ``2 (Q - 1) / Q * N / G`` bytes to other boxes.
+
+*Leader-based*: reduce to one leader per box, all-reduce among leaders, broadcast. A leader sends ``2 (Q - 1) / Q * N`` bytes
+to other boxes and its fellows none, but everything inside its box goes through it.
 """
 
 from __future__ import annotations
@@ -104,4 +106,4 @@ def _inside(builder: ScheduleBuilder, table: Ints, chunks: Ints, start: int, cha
     for box in table:
         for q in range(table.shape[0]):
             rounds_of_ring(builder, [box], [chunks[:, q]], reduce=reduce, first_round=start, channel=channel + q)
-    return start + table.shape[1] - 1
+    return start + int(table.shape[1]) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,9 +10,13 @@ from numpy.typing import NDArray
 
 from dualcoll.errors import InputError
 
-__all__ = ["equal_boxes", "even_sizes", "shard_sizes"]
+__all__ = ["PIECES", "equal_boxes", "even_sizes", "good_pieces", "shard_sizes"]
 
 Ints = NDArray[np.int64]
+
+PIECES = 16  # that data is cut into to follow one another, where nobody says otherwise
+IN_FLIGHT = 100_000  # bytes under way on a typical link: 2 us at 50 GB/s
+MOST_SENDS = 2**20
 
 
 def even_sizes(size: int, parts: int) -> Ints:
@@ -35,3 +40,13 @@ def equal_boxes(boxes: Sequence[Sequence[int]]) -> Ints:
     if len(sizes) != 1:
         raise InputError(f"boxes of {', '.join(map(str, sizes))} ranks", hint="it needs boxes of one size")
     return np.array(boxes, np.int64)
+
+
+def good_pieces(size: int, hops: int, sends: int) -> int:
+    """How many pieces serve a pipeline well: sqrt(hops times the time of all bytes over the latency of a hop).
+
+    Args:
+        size: bytes that go through it. hops: that the last piece makes before it is at its end. sends: that each piece takes.
+    """
+    best = round(math.sqrt(size / IN_FLIGHT * max(hops, 1)))
+    return max(1, min(best, MOST_SENDS // max(sends, 1)))

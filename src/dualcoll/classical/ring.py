@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dualcoll.classical.parts import even_sizes, shard_sizes
+from dualcoll.classical.parts import PIECES, even_sizes, shard_sizes
 from dualcoll.collectives.contract import make_contract
+from dualcoll.errors import InputError
 from dualcoll.schedules.builder import ScheduleBuilder
 from dualcoll.schedules.ir import Schedule
 from dualcoll.schedules.ops import Op
@@ -36,6 +37,9 @@ def ring_all_reduce(ranks: int, size: int, orders: Sequence[Sequence[int]] | Non
     Args:
         ranks: P. size: bytes of the message, divided evenly among rings and their P chunks.
         orders: the ranks in the order of each ring; one ring in rank order by default.
+
+    Raises:
+        InputError: an order that is not all ranks once.
     """
     rings = _rings(ranks, orders)
     builder = ScheduleBuilder(
@@ -102,36 +106,49 @@ def rounds_of_ring(
 
 
 def chain_broadcast(
-    ranks: int, size: int, root: int = 0, pieces: int = 16, order: Sequence[int] | None = None
+    ranks: int, size: int, root: int = 0, pieces: int = PIECES, orders: Sequence[Sequence[int]] | None = None
 ) -> Schedule:
-    """Pieces that follow one another down the ring from the root."""
-    return _chain("broadcast", ranks, size, root, pieces, order)
+    """Pieces that follow one another from the root around each ring.
+
+    Args:
+        ranks, size, orders: as for :func:`ring_all_reduce`. root: rank number. pieces: of each ring.
+    """
+    return _chain("broadcast", ranks, size, root, pieces, orders)
 
 
 def chain_reduce(
-    ranks: int, size: int, root: int = 0, pieces: int = 16, order: Sequence[int] | None = None
+    ranks: int, size: int, root: int = 0, pieces: int = PIECES, orders: Sequence[Sequence[int]] | None = None
 ) -> Schedule:
-    """Pieces that are reduced on their way up the ring to the root."""
-    return _chain("reduce", ranks, size, root, pieces, order)
+    """Pieces that are reduced on their way back to the root; the arguments are those of :func:`chain_broadcast`."""
+    return _chain("reduce", ranks, size, root, pieces, orders)
 
 
-def _chain(collective: str, ranks: int, size: int, root: int, pieces: int, order: Sequence[int] | None) -> Schedule:
+def _chain(
+    collective: str, ranks: int, size: int, root: int, pieces: int, orders: Sequence[Sequence[int]] | None
+) -> Schedule:
+    rings = _rings(ranks, orders)
+    count = len(rings) * pieces
     builder = ScheduleBuilder(
-        make_contract(collective, ranks, pieces=pieces, root=root), even_sizes(size, pieces), name="chain"
+        make_contract(collective, ranks, pieces=count, root=root), even_sizes(size, count), name="chain"
     )
-    (ring,) = _rings(ranks, None if order is None else [order])
-    ring = np.roll(ring, -int(np.flatnonzero(ring == root)[0]))
-    if ranks > 1:
-        # in the order of rounds, so that pieces overlap
-        hop, piece = np.divmod(np.arange((ranks - 1) * pieces), pieces)
-        by_round = np.lexsort([piece, hop + piece])
-        hop, piece = hop[by_round], piece[by_round]
-        if collective == "broadcast":
-            builder.extend(ring[hop], ring[hop + 1], piece, Op.COPY, round=hop + piece)
-        else:
-            builder.extend(ring[ranks - 1 - hop], ring[ranks - 2 - hop], piece, Op.REDUCE, round=hop + piece)
+    hop, ring, piece = (grid.ravel() for grid in np.indices((ranks - 1, len(rings), pieces)))
+    by_round = np.argsort(hop + piece, kind="stable")  # so that pieces overlap
+    hop, ring, piece = hop[by_round], ring[by_round], piece[by_round]
+    table = np.stack([np.roll(order, -int(np.flatnonzero(order == root)[0])) for order in rings])
+    if collective == "broadcast":
+        op, src, dst = Op.COPY, table[ring, hop], table[ring, hop + 1]
+    else:
+        op, src, dst = Op.REDUCE, table[ring, ranks - 1 - hop], table[ring, ranks - 2 - hop]
+    builder.extend(src, dst, ring * pieces + piece, op, channel=ring, round=hop + piece)
     return builder.build()
 
 
 def _rings(ranks: int, orders: Sequence[Sequence[int]] | None) -> list[Ints]:
-    return [np.array(order, np.int64) for order in (orders or [range(ranks)])]
+    """Each order as an array, int64 (P,)."""
+    rings = [np.array(order, np.int64) for order in ([range(ranks)] if orders is None else orders)]
+    for k, ring in enumerate(rings):
+        if not np.array_equal(np.sort(ring), np.arange(ranks)):
+            raise InputError(f"the order is not ranks 0 to {ranks - 1}, each once", where=f"ring {k}")
+    if not rings:
+        raise InputError("no ring is given", where="orders", hint="leave it out for one ring in rank order")
+    return rings

@@ -29,9 +29,10 @@ _WORDS = {Kind.GPU: "GPU", Kind.NIC: "NIC", Kind.CPU: "CPU", Kind.PCI: "PCIe", K
 def utilisation(plan: Plan) -> Floats:
     """Load over capacity of every capacity row, float64 (E+S,)."""
     fabric = fabric_arrays(plan.topology)
-    loads = np.zeros(fabric.links)
-    for tree in plan.trees:
-        loads += tree.rate * np.bincount(tree.route_links, minlength=fabric.links)
+    rates = np.repeat([tree.rate for tree in plan.trees], [tree.route_links.size for tree in plan.trees])
+    shares = [np.ones(tree.route_links.size) if tree.route_share is None else tree.route_share for tree in plan.trees]
+    links = np.concatenate([tree.route_links for tree in plan.trees])
+    loads = np.bincount(links, rates * np.concatenate(shares), fabric.links).astype(np.float64)
     return np.asarray(fabric.row_loads(loads) / fabric.capacity)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dualcoll.collectives.workload import Workload
 from dualcoll.kernels.shortest_paths import shortest_paths
 from dualcoll.kernels.trees import root_distances
 from dualcoll.plans.model import Phase, Plan, Tree
@@ -26,7 +27,7 @@ class Timing:
     """Seconds.
 
     Attributes:
-        steady: message bytes over the plan's rate.
+        steady: message bytes over the rate, of the slowest group that has any.
         fill: the longest way, in link latencies, from a leaf to a root and on to a leaf.
         total: steady + fill, the time predicted for the message (store-and-forward of chunks is not in it).
         latency_bound: no schedule of any kind ends sooner: some rank's data needs this long to reach another.
@@ -53,9 +54,13 @@ def timing(plan: Plan) -> Timing:
     """The plan's times for its message."""
     latency = fabric_arrays(plan.topology).latency
     nodes = len(plan.topology.nodes)
-    fill = max(sum(_reach(tree, phase, _route_sums(tree, latency), nodes) for phase in Phase) for tree in plan.trees)
+    fill = max(_fill(tree, latency, nodes) for tree in plan.trees)
     depth = max(tree_depth(tree, nodes) for tree in plan.trees)
-    return Timing(plan.size / plan.value, fill, latency_bound(plan.topology, plan.participants), depth)
+    steady = max(
+        (group.size / rate for group, rate in zip(plan.workload.groups, plan.group_rates(), strict=True) if rate > 0),
+        default=0.0,
+    )
+    return Timing(steady, fill, latency_bound(plan.topology, plan.workload), depth)
 
 
 def tree_depth(tree: Tree, nodes: int) -> int:
@@ -63,29 +68,50 @@ def tree_depth(tree: Tree, nodes: int) -> int:
     return int(max(_reach(tree, phase, np.ones(tree.phase.size), nodes) for phase in Phase))
 
 
-def latency_bound(topology: Topology, participants: tuple[int, ...]) -> float:
-    """The longest of all shortest latencies between participants, every node forwarding; seconds.
+def latency_bound(topology: Topology, workload: Workload) -> float:
+    """The longest of the shortest latencies that some group's data has to cross, every node forwarding; seconds.
 
-    Of many participants only some are tried as senders, which can only make the bound lower.
+    Of many senders only some are tried, which can only make the bound lower.
     """
     fabric = fabric_arrays(topology)
     order = np.argsort(fabric.tail, kind="stable")
     ptr = np.zeros(len(topology.nodes) + 1, np.int64)
     np.cumsum(np.bincount(fabric.tail, minlength=len(topology.nodes)), out=ptr[1:])
-    ranks = np.array(participants, np.int64)
-    senders = ranks[:: max(1, ranks.size // MANY_RANKS)]
-    distance = np.empty((senders.size, len(topology.nodes)))
-    arrival = np.empty(distance.shape, np.int64)
-    shortest_paths(ptr, fabric.head[order], order, fabric.latency, senders, distance, arrival)
-    return float(distance[:, ranks].max())
+    longest = 0.0
+    for group in workload.groups:
+        ranks = np.arange(len(group.ranks))
+        place = 0 if group.root is None else group.ranks.index(group.root)
+        senders = ranks[[place]] if group.collective in ("broadcast", "scatter") else ranks
+        senders = senders[:: max(1, senders.size // MANY_RANKS)]
+        needed = np.ones((senders.size, ranks.size), bool)
+        if group.collective in ("reduce", "gather"):
+            needed[:, ranks != place] = False
+        if group.collective == "alltoallv":
+            needed = np.array(group.parts).reshape(ranks.size, ranks.size)[senders] > 0
+        nodes = np.array(group.ranks, np.int64)
+        distance = np.empty((senders.size, len(topology.nodes)))
+        arrival = np.empty(distance.shape, np.int64)
+        shortest_paths(ptr, fabric.head[order], order, fabric.latency, nodes[senders], distance, arrival)
+        longest = max(longest, float(distance[:, nodes][needed].max(initial=0.0)))
+    return longest
 
 
 def _route_sums(tree: Tree, latency: Floats) -> Floats:
-    return np.add.reduceat(latency[tree.route_links], tree.route_ptr[:-1])
+    share = 1.0 if tree.route_share is None else tree.route_share  # of sprayed packets the mean
+    return np.asarray(np.add.reduceat(latency[tree.route_links] * share, tree.route_ptr[:-1]))
+
+
+def _fill(tree: Tree, latency: Floats, nodes: int) -> float:
+    weight = _route_sums(tree, latency)
+    return sum(_reach(tree, phase, weight, nodes) for phase in Phase)
 
 
 def _reach(tree: Tree, phase: Phase, weight: Floats, nodes: int) -> float:
     mine = tree.phase == phase
+    if not mine.any():
+        return 0.0
+    if phase is Phase.SEND:
+        return float(weight.sum())  # a path
     tail, head = tree.edges[mine, 0], tree.edges[mine, 1]
     child, parent = (tail, head) if phase is Phase.REDUCE else (head, tail)
     return float(np.nanmax(root_distances(child, parent, weight[mine], tree.root, nodes)))

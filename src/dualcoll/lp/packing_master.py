@@ -54,7 +54,7 @@ class PackingMaster:
         self._highs.setOptionValue("presolve", "off")
         self._highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
         self._highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
-        variables = rows + np.count_nonzero(shared)
+        variables = rows + int(np.count_nonzero(shared))
         self._highs.addVars(variables, np.zeros(variables), np.full(variables, highspy.kHighsInf))
         self._highs.changeColsCost(rows, np.arange(rows, dtype=np.int32), np.ones(rows))
         for k in self._goals:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualcoll.collectives.catalogue import busbw
-from dualcoll.collectives.workload import Workload
+from dualcoll.collectives.workload import Objective, Workload
 from dualcoll.progress import Outcome, Progress, relative_gap
 from dualcoll.routing.model import Routing
 from dualcoll.topology.model import Forwarding, Topology
@@ -161,9 +161,11 @@ class Plan:
 
     @property
     def busbw(self) -> float | None:
-        """Bus bandwidth, bytes/s, as nccl-tests defines it; None where groups differ in it."""
+        """Bus bandwidth, bytes/s, as nccl-tests defines it; None where groups differ in it, or for their total."""
         kinds = {(group.collective, len(group.ranks)) for group in self.workload.groups}
-        return busbw(*kinds.pop(), self.value) if len(kinds) == 1 else None
+        if len(kinds) > 1 or self.workload.objective is Objective.TOTAL:
+            return None
+        return busbw(*kinds.pop(), self.value)
 
     @property
     def gap(self) -> float:

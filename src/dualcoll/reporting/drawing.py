@@ -12,6 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from dualcoll.collectives.description import describe
 from dualcoll.diagnosis.bottleneck import role
 from dualcoll.plans.model import Plan
 from dualcoll.reporting.layout import Frame, Layout, arc_height
@@ -49,7 +50,7 @@ LETTER = 0.56  # of the font size, the mean width of a letter
 def headline(plan: Plan) -> str:
     """The result in one line, such as "AllReduce of 32 ranks: 250 GB/s, at most 258.065 GB/s (gap 3.12 %)"."""
     return (
-        f"AllReduce of {len(plan.participants)} ranks: {format_bandwidth(plan.algbw)}, "
+        f"{describe(plan.workload, plan.topology)}: {format_bandwidth(plan.algbw)}, "
         f"at most {format_bandwidth(plan.bound)} (gap {gap_text(plan)})"
     )
 

@@ -65,17 +65,17 @@ def report(plan: Plan, path: str | Path) -> None:
     outcome = f"{plan.outcome}: {plan.outcome.advice}"
     parts = [
         f"<h1>{_safe(headline(plan))}</h1>",
-        f'<p class="muted">on {_safe(name)}, {format_size(plan.size)} a rank; {_safe(outcome)}</p>',
+        f'<p class="muted">on {_safe(name)}, {format_size(plan.size)}; {_safe(outcome)}</p>',
         _numbers(
             (
                 ("algbw", format_bandwidth(plan.algbw)),
-                ("busbw, as nccl-tests counts", format_bandwidth(plan.busbw)),
+                ("busbw, as nccl-tests counts", "-" if plan.busbw is None else format_bandwidth(plan.busbw)),
                 ("bound: the most without computing in the network", format_bandwidth(plan.bound)),
                 ("proved gap", gap_text(plan)),
-                ("bound if every node forwards and reduces", format_bandwidth(plan.in_network.capacity)),
+                *_in_network(plan),
                 (f"predicted for {format_size(plan.size)}", format_time(times.total)),
                 ("least time, from latencies", format_time(times.latency_bound)),
-                ("trees, most edges to the root", f"{len(plan.trees)}, {times.depth}"),
+                ("trees or paths, most edges", f"{len(plan.trees)}, {times.depth}"),
             )
         ),
         _section("What limits it", _limits(plan)),
@@ -86,6 +86,12 @@ def report(plan: Plan, path: str | Path) -> None:
         _section("The fabric", _table(topology_text(plan.topology))),
     ]
     atomic_write(path, _page(headline(plan), parts))
+
+
+def _in_network(plan: Plan) -> list[tuple[str, str]]:
+    if plan.in_network is None:
+        return []
+    return [("bound if every node forwards and reduces", format_bandwidth(plan.in_network.rate))]
 
 
 def topology_page(topology: Topology, path: str | Path) -> None:

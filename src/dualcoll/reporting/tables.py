@@ -6,8 +6,13 @@ from collections import Counter
 from typing import Any
 
 from dualcoll.certificates import Proof
+from dualcoll.collectives.catalogue import title
+from dualcoll.collectives.description import describe
+from dualcoll.collectives.workload import Pattern
+from dualcoll.diagnosis.cut_words import cut_text
 from dualcoll.diagnosis.timing import Timing, timing
 from dualcoll.plans.model import Plan, Tradeoff
+from dualcoll.routing.model import RoutingKind
 from dualcoll.topology.arrays import reversal
 from dualcoll.topology.model import Forwarding, Kind, Topology
 from dualcoll.units import format_bandwidth, format_fraction, format_size, format_time
@@ -21,6 +26,17 @@ _FORWARDING = {
     Forwarding.SWITCHES: "switches only: GPUs and hosts, taking part or not, forward nothing for others (--forward all)",
     Forwarding.ALL: "switches and every GPU and host, also those that take no part",
 }
+_RELAY = {
+    True: "ranks of a group pass on what one of them sends another; each hop is a send (--no-relay)",
+    False: "no rank passes on what another sends",
+}
+_ROUTING = {
+    RoutingKind.SINGLE: "the plan chooses a path for each logical edge of each tree",
+    RoutingKind.SPRAY: "the network sprays packets over all next hops on shortest allowed paths, equally over neighbours",
+    RoutingKind.SPRAY_CABLES: "the network sprays packets over all next hops on shortest allowed paths, equally over cables",
+    RoutingKind.SPRAY_HOPS: "the network sprays packets over all next hops on shortest paths, whatever forwards or not",
+    RoutingKind.ECMP: "the network hashes each logical edge to one shortest allowed path",
+}
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
@@ -32,13 +48,28 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "topology": plan.topology.name,
         "ranks": len(plan.participants),
         "size_bytes": plan.size,
+        "objective": str(plan.workload.objective),
         "forward": str(plan.forwarding),
+        "relay": plan.relay,
+        "routing": str(plan.routing.kind),
         "algbw_GBps": plan.algbw / GB,
-        "busbw_GBps": plan.busbw / GB,
+        "busbw_GBps": None if plan.busbw is None else plan.busbw / GB,
         "bound_algbw_GBps": plan.bound / GB,
-        "in_network_bound_GBps": plan.in_network.capacity / GB,
+        "in_network_bound_GBps": None if plan.in_network is None else plan.in_network.rate / GB,
+        "cut": cut_text(plan),
         "gap": plan.gap,
         "outcome": str(plan.outcome),
+        "groups": [
+            {
+                "name": group.name,
+                "collective": group.collective,
+                "ranks": len(group.ranks),
+                "size_bytes": group.size,
+                "rate_GBps": rate / GB,
+                "time_s": group.size / rate if rate > 0 else None,
+            }
+            for group, rate in zip(plan.workload.groups, plan.group_rates(), strict=True)
+        ],
         "trees": len(plan.trees),
         "depth": times.depth,
         "pareto": [
@@ -69,21 +100,28 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
     """The plan for people, as (label, text) lines; a label that is empty continues the one above."""
     times = timing(plan)
     name = plan.topology.name or "the fabric"
-    lines = [("AllReduce", f"of {len(plan.participants)} ranks on {name}, {format_size(plan.size)}")]
+    lines = [("workload", f"{describe(plan.workload, plan.topology)} on {name}, {_size_text(plan)}")]
     if not bound_only:
+        busbw = "" if plan.busbw is None else f", busbw {format_bandwidth(plan.busbw)}"
         lines += [
-            ("algbw", f"{format_bandwidth(plan.algbw)}, busbw {format_bandwidth(plan.busbw)}"),
+            ("algbw", f"{format_bandwidth(plan.algbw)}{busbw}{_each(plan)}"),
             ("time", f"{format_time(times.total)} predicted, of which {format_time(times.fill)} fills the trees"),
         ]
     who = "a" if bound_only else "this"
     proved = f"{who} plan reaches it" if plan.gap < 1e-9 else f"{who} plan is within {format_fraction(plan.gap)} of it"
+    lines.append(
+        ("bound", f"{format_bandwidth(plan.bound)} algbw is the most without computing in the network, and {proved}")
+    )
+    if plan.in_network is not None:
+        lines += [
+            (
+                "",
+                f"{format_bandwidth(plan.in_network.rate)} is the most if every node forwards, multicasts and reduces "
+                "(NVLS, SHARP)",
+            ),
+            ("cut", str(cut_text(plan))),
+        ]
     lines += [
-        ("bound", f"{format_bandwidth(plan.bound)} algbw is the most without computing in the network, and {proved}"),
-        (
-            "",
-            f"{format_bandwidth(plan.in_network.capacity)} is the most if every node forwards, multicasts and reduces "
-            "(NVLS, SHARP)",
-        ),
         ("", f"{format_time(times.latency_bound)} is the least time of any schedule, from link latencies alone"),
         (
             "outcome",
@@ -91,14 +129,49 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
             f"{plan.iterations} oracle calls)",
         ),
     ]
+    if len(plan.workload.groups) > 1 and not bound_only:
+        lines += _labelled("groups", _group_texts(plan))
     if not bound_only:
-        lines.append(("trees", f"{len(plan.trees)}, at most {times.depth} logical edges from root to leaf"))
+        lines.append((_structures(plan), f"{len(plan.trees)}, at most {times.depth} logical edges from end to end"))
     lines += _labelled("pareto", [_tradeoff_text(one, plan.bound) for one in plan.frontier], len(plan.frontier))
     lines += _labelled("limit", [f"{100 * group.price_share:.3g} %: {group.text}" for group in plan.bottleneck])
     lines.append(("forward", _FORWARDING[plan.forwarding]))
+    if any(demand.pattern is Pattern.SEND for demand in plan.workload.demands()):
+        lines.append(("relay", _RELAY[plan.relay]))
+    lines.append(("routing", _ROUTING[plan.routing.kind]))
     lines += _labelled("rates", [f"{source} ({count} links)" for source, count in _sources(plan.topology)])
     lines += _labelled("assumed", list(plan.topology.notes))
     return lines + _labelled("warning", _warnings(plan, times))
+
+
+def _size_text(plan: Plan) -> str:
+    if plan.collective == "alltoallv":
+        return f"at most {format_size(plan.size)} a rank"
+    return format_size(plan.size) if len({group.size for group in plan.workload.groups}) == 1 else "of several sizes"
+
+
+def _each(plan: Plan) -> str:
+    """The rate that the collective's own words count: of each root, or of each ordered pair."""
+    group = plan.workload.groups[0]
+    if len(plan.workload.groups) > 1 or group.parts:
+        return ""
+    if plan.collective in ("allgather", "reducescatter"):
+        return f", {format_bandwidth(plan.algbw / len(group.ranks))} a root"
+    if plan.collective == "alltoall":
+        return f", {format_bandwidth(plan.algbw / len(group.ranks))} a pair"
+    return ""
+
+
+def _group_texts(plan: Plan) -> list[str]:
+    return [
+        f"{group.name}: {title(group.collective)} of {len(group.ranks)} ranks, {format_size(group.size)} at "
+        f"{format_bandwidth(rate)}" + (f", {format_time(group.size / rate)}" if rate > 0 else ", never done")
+        for group, rate in zip(plan.workload.groups, plan.group_rates(), strict=True)
+    ]
+
+
+def _structures(plan: Plan) -> str:
+    return "paths" if all(demand.pattern is Pattern.SEND for demand in plan.workload.demands()) else "trees"
 
 
 def proof_record(proof: Proof) -> dict[str, Any]:
@@ -108,19 +181,23 @@ def proof_record(proof: Proof) -> dict[str, Any]:
         "rate_GBps": float(proof.rate) / GB,
         "bound_GBps": float(proof.bound) / GB,
         "gap": float(proof.gap),
-        "in_network_bound_GBps": float(proof.in_network_bound) / GB,
+        "in_network_bound_GBps": None if proof.in_network_bound is None else float(proof.in_network_bound) / GB,
+        "group_rates_GBps": [float(rate) / GB for rate in proof.group_rates],
         "findings": [],
     }
 
 
 def proof_text(proof: Proof) -> list[tuple[str, str]]:
     """A plan that holds, for people."""
-    return [
+    lines = [
         ("supported", "every claim holds in exact arithmetic"),
         ("rate", format_bandwidth(float(proof.rate))),
         ("bound", f"{format_bandwidth(float(proof.bound))}, gap {format_fraction(float(proof.gap))}"),
-        ("", f"{format_bandwidth(float(proof.in_network_bound))} if every node forwards, multicasts and reduces"),
     ]
+    if proof.in_network_bound is not None:
+        most = format_bandwidth(float(proof.in_network_bound))
+        lines.append(("", f"{most} if every node forwards, multicasts and reduces"))
+    return lines
 
 
 def topology_record(topology: Topology) -> dict[str, Any]:

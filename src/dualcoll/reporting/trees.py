@@ -31,8 +31,12 @@ __all__ = ["tree_figure"]
 Floats = NDArray[np.float64]
 
 FABRIC = "#d9dee4"
-COLORS = {Phase.REDUCE: "#0072b2", Phase.BROADCAST: "#e69f00"}
-WORDS = {Phase.REDUCE: "reduce, towards the root", Phase.BROADCAST: "broadcast, from the root"}
+COLORS = {Phase.REDUCE: "#0072b2", Phase.BROADCAST: "#e69f00", Phase.SEND: "#cc79a7"}
+WORDS = {
+    Phase.REDUCE: "reduce, towards the root",
+    Phase.BROADCAST: "broadcast, from the root",
+    Phase.SEND: "send, from rank to rank",
+}
 ROOT = "#009e73"
 
 
@@ -77,9 +81,10 @@ def _make_room(figure: go.Figure, place: Layout) -> None:
 
 def _title(plan: Plan, index: int) -> tuple[str, str]:
     tree = plan.trees[index]
+    whole = sum(other.rate for other in plan.trees if other.demand == tree.demand)
     title = (
-        f"<b>Tree {index} of {len(plan.trees)}: {format_bandwidth(tree.rate)}, "
-        f"{format_fraction(tree.rate / plan.value)} of the rate</b>"
+        f"<b>{'Path' if tree.phase[0] == Phase.SEND else 'Tree'} {index} of {len(plan.trees)}: "
+        f"{format_bandwidth(tree.rate)}, {format_fraction(tree.rate / whole)} of its data</b>"
     )
     depth = tree_depth(tree, len(plan.topology.nodes))
     root = escaped(plan.topology.nodes[tree.root].name)
@@ -92,6 +97,8 @@ def _add_tree(figure: go.Figure, plan: Plan, tree: Tree, place: Layout, visible:
         edges = [
             a for a in np.flatnonzero(tree.phase == phase).tolist() if all(map(place.drawn, tree.edges[a].tolist()))
         ]
+        if not edges:
+            continue
         arrows = [_arrow(place, tree.edges[a], phase) for a in edges]
         x: list[float | None] = []
         y: list[float | None] = []
@@ -140,7 +147,7 @@ def _arrow(place: Layout, edge: NDArray[np.int64], phase: Phase) -> Floats:
     direction = (end - start) / length
     normal = np.array([-direction[1], direction[0]])
     if abs(end[1] - start[1]) < 1:
-        normal = np.array([0.0, 1.0 if phase is Phase.REDUCE else -1.0])
+        normal = np.array([0.0, -1.0 if phase is Phase.BROADCAST else 1.0])
         bow = 1.3 * arc_height(length, max(place.unit, 20.0))
     else:
         bow = 0.1 * length
@@ -153,12 +160,14 @@ def _arrow(place: Layout, edge: NDArray[np.int64], phase: Phase) -> Floats:
 def _route_text(topology: Topology, tree: Tree, edge: int, phase: Phase) -> str:
     tail, head = (escaped(topology.nodes[int(end)].name) for end in tree.edges[edge])
     route = tree.route(edge).tolist()
+    start = f"<b>{tail} → {head}</b> ({phase.name.lower()})<br>"
+    if tree.route_share is not None:
+        return f"{start}sprayed over {len(route)} links"
     stops = [
         topology.nodes[topology.links[route[0]].tail].name,
         *(topology.nodes[topology.links[e].head].name for e in route),
     ]
-    word = "reduce" if phase is Phase.REDUCE else "broadcast"
-    return f"<b>{tail} → {head}</b> ({word})<br>over {' → '.join(escaped(stop, 40) for stop in stops)}"
+    return f"{start}over {' → '.join(escaped(stop, 40) for stop in stops)}"
 
 
 def _add_menu(figure: go.Figure, indices: tuple[int, ...], titles: list[tuple[str, str]], first: list[int]) -> None:

@@ -119,7 +119,7 @@ def _turned(ptr: Ints, links: Ints) -> Ints:
     """Each route backwards."""
     position = np.arange(links.size)
     route = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
-    return links[ptr[route] + ptr[route + 1] - 1 - position]
+    return np.asarray(links[ptr[route] + ptr[route + 1] - 1 - position])
 
 
 _PHASES = {

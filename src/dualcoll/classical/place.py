@@ -1,0 +1,104 @@
+"""Where a classical algorithm is to run: what it wants to know of a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualcoll.classical.ring_search import box_cycles, torus_rows
+from dualcoll.topology.model import Topology
+
+__all__ = ["Place", "place_on", "ring_orders"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A set of ranks.
+
+    Attributes:
+        boxes: rank numbers of each box, in rank order; a rank that stands alone is a box.
+        size: bytes of the message. root: rank number, where the collective has a root.
+        pieces: that chains and trees cut their data into, of each ring or tree; None for a number that serves the size.
+        cycles: rings through a box as places in it, all boxes alike; none for the order of the places.
+        rows: rank numbers of each row, where the ranks of a single box form a torus.
+        matrix: int64 (P, P), bytes from each rank to each, of an AllToAllv.
+    """
+
+    boxes: tuple[tuple[int, ...], ...]
+    size: int
+    root: int = 0
+    pieces: int | None = None
+    cycles: tuple[tuple[int, ...], ...] = ()
+    rows: tuple[tuple[int, ...], ...] = ()
+    matrix: NDArray[np.int64] | None = None
+
+    @property
+    def ranks(self) -> int:
+        """P."""
+        return sum(map(len, self.boxes))
+
+    @property
+    def is_hierarchy(self) -> bool:
+        """Whether there are several boxes, and several ranks in one of them."""
+        return 1 < len(self.boxes) < self.ranks
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all boxes have the same number of ranks."""
+        return len({len(box) for box in self.boxes}) == 1
+
+
+def place_on(
+    topology: Topology,
+    ranks: Sequence[int],
+    size: int,
+    *,
+    root: int = 0,
+    pieces: int | None = None,
+    matrix: NDArray[np.int64] | None = None,
+) -> Place:
+    """The place that these nodes are; the arguments are those of :class:`Place`.
+
+    Args:
+        topology: the fabric. ranks: node indices, in rank order.
+    """
+    boxes: dict[str | int, list[int]] = {}
+    for number, node in enumerate(ranks):
+        box = topology.nodes[node].box
+        boxes.setdefault(number if box is None else box, []).append(number)
+    found = tuple(map(tuple, boxes.values()))
+    nodes = [[ranks[rank] for rank in box] for box in found]
+    return Place(
+        found,
+        size,
+        root,
+        pieces,
+        box_cycles(topology, nodes),
+        torus_rows(topology, ranks) if len(found) == 1 else (),
+        matrix,
+    )
+
+
+def ring_orders(place: Place) -> list[list[int]]:
+    """Rings as NCCL lays them: through each box whole, one ring for each place in the box, entering and leaving on one rail.
+
+    Ring k enters a box at place k and runs up the box's cycle to the place before k, where it enters the next box and runs
+    down to place k. With an odd number of boxes it changes rails once. Boxes of different size get one ring in rank order, and
+    a single box one ring for each of its cycles.
+    """
+    count = len(place.boxes[0])
+    cycles = place.cycles or (tuple(range(count)),)
+    if len(place.boxes) == 1:
+        return [[place.boxes[0][i] for i in cycle] for cycle in cycles]
+    if not (place.is_hierarchy and place.is_even):
+        return [[rank for box in place.boxes for rank in box]]
+    orders = []
+    for k in range(count):
+        cycle = cycles[k % len(cycles)]
+        at = cycle.index(k)
+        upward = cycle[at:] + cycle[:at]
+        orders.append([box[i] for q, box in enumerate(place.boxes) for i in (upward if q % 2 == 0 else upward[::-1])])
+    return orders
