@@ -7,6 +7,7 @@ import typer
 from dualcoll.cli.check import check
 from dualcoll.cli.convert import convert
 from dualcoll.cli.plan import bound, plan
+from dualcoll.cli.simulate import compare, simulate
 from dualcoll.cli.topo import topo
 
 __all__ = ["app"]
@@ -23,6 +24,8 @@ app = typer.Typer(
 app.command()(plan)
 app.command()(bound)
 app.command()(check)
+app.command()(simulate)
+app.command()(compare)
 app.command()(convert)
 app.add_typer(topo, name="topo")
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dualcoll.plans.model import Plan
     from dualcoll.progress import Meter
 
-__all__ = ["bound", "plan"]
+__all__ = ["bound", "interruptible", "plan"]
 
 GapText = Annotated[str, typer.Option("--gap", help="Stop once proved this close to the bound: 1% or 0.01.")]
 SecondsText = Annotated[float, typer.Option("--seconds", help="Stop after this long with the best so far.")]
@@ -222,12 +222,12 @@ def _solve(
     work = workload_of(fabric, collective, mix, carried)
     with progress_line() as show:
         meter = Meter(stop, show)
-        with _interruptible(meter):
+        with interruptible(meter):
             return make_plan(fabric, work, meter=meter, **asked)
 
 
 @contextmanager
-def _interruptible(meter: Meter) -> Iterator[None]:
+def interruptible(meter: Meter) -> Iterator[None]:
     """The first Ctrl-C ends the search after its current step; the second ends the program."""
 
     def handle(*_: object) -> None:

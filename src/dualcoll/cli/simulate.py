@@ -1,0 +1,167 @@
+"""``dualcoll simulate`` and ``dualcoll compare``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dualcoll.cli.options import Cpu, Gpu, Json, Nic, Pcie, RatesName, TopologySpec, load, writable
+from dualcoll.cli.output import say, show_json, show_lines
+from dualcoll.cli.workload import Ranks, Root
+from dualcoll.errors import InputError
+
+if TYPE_CHECKING:
+    from dualcoll.simulation import Options
+
+__all__ = ["compare", "simulate"]
+
+Mode = Annotated[str, typer.Option("--mode", help="alpha-beta (links serve one send after the other) or fluid.")]
+Coupling = Annotated[str, typer.Option("--coupling", help="In the fluid model, what has one rate: flow or tree.")]
+StoreAndForward = Annotated[bool, typer.Option("--store-and-forward", help="A hop begins when the one before ended.")]
+Depth = Annotated[
+    int | None, typer.Option("--depth", min=1, metavar="D", help="Places of every channel. [default: any]")
+]
+Overhead = Annotated[
+    str, typer.Option("--overhead", metavar="TIME", help="Spent on each send before its first byte: 2us.")
+]
+Concurrency = Annotated[
+    int | None, typer.Option("--concurrency", min=1, metavar="N", help="Most sends of a rank at once, out and in.")
+]
+Reduction = Annotated[
+    str | None, typer.Option("--reduction-speed", metavar="RATE", help="Bytes/s that a rank reduces: 500GB/s.")
+]
+Protocol = Annotated[str | None, typer.Option("--protocol", help="NCCL's ll, ll128 or simple: payload and latencies.")]
+
+
+def simulate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A plan or a schedule.", show_default=False)],
+    size: Annotated[str | None, typer.Option("--size", help="Message, if not the plan's: 64M.")] = None,
+    chunks: Annotated[str, typer.Option("--chunks", help="Pieces that a plan is cut into, or auto.")] = "auto",
+    mode: Mode = "alpha-beta",
+    coupling: Coupling = "flow",
+    store_and_forward: StoreAndForward = False,
+    depth: Depth = None,
+    overhead: Overhead = "0us",
+    concurrency: Concurrency = None,
+    reduction_speed: Reduction = None,
+    protocol: Protocol = None,
+    trace_file: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="Save events for Perfetto or chrome://tracing.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say how long a plan or a schedule takes, and why."""
+    writable(trace_file, "--trace", file)
+    assumed = _options(mode, coupling, store_and_forward, depth, overhead, concurrency, reduction_speed, protocol)
+    from dualcoll.cli.documents import schedule_from
+    from dualcoll.reporting.runs import trace_record, trace_text
+    from dualcoll.simulation import simulate as run
+    from dualcoll.simulation import to_chrome
+
+    drawn = schedule_from(file, size, chunks, assumed)
+    trace = run(drawn, assumed)
+    if trace_file is not None:
+        from dualcoll.files import atomic_write
+
+        atomic_write(trace_file, json.dumps(to_chrome(trace, drawn)))
+    if as_json:
+        show_json(trace_record(trace, drawn))
+    else:
+        show_lines(trace_text(trace, drawn))
+    if trace_file is not None:
+        say(f"saved {trace_file}")
+
+
+def compare(
+    topology: TopologySpec,
+    collective: Annotated[str, typer.Argument(metavar="COLLECTIVE", show_default=False)],
+    sizes: Annotated[
+        str, typer.Option("--sizes", help="1K:8G doubles from the first to the last; or 1M,64M.")
+    ] = "1K:1G",
+    ranks: Ranks = None,
+    root: Root = None,
+    forward: Annotated[str, typer.Option("--forward", help="switches, or all.")] = "switches",
+    gap: Annotated[str, typer.Option("--gap", help="Of the plan.")] = "1%",
+    seconds: Annotated[float, typer.Option("--seconds", help="For the plan.")] = 30.0,
+    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+    mode: Mode = "alpha-beta",
+    coupling: Coupling = "flow",
+    store_and_forward: StoreAndForward = False,
+    depth: Depth = None,
+    overhead: Overhead = "0us",
+    concurrency: Concurrency = None,
+    reduction_speed: Reduction = None,
+    protocol: Protocol = None,
+    csv_file: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Save every result.")] = None,
+    gpu: Gpu = None,
+    nic: Nic = None,
+    pcie: Pcie = None,
+    cpu: Cpu = None,
+    rates: RatesName = "nominal",
+    as_json: Json = False,
+) -> None:
+    """Simulate the proved plan and every classical algorithm at every size: who wins where, and what the bound leaves."""
+    writable(csv_file, "--csv", topology)
+    assumed = _options(mode, coupling, store_and_forward, depth, overhead, concurrency, reduction_speed, protocol)
+    from dualcoll._api import compare as run
+    from dualcoll.cli.plan import interruptible
+    from dualcoll.progress import Meter, Stop
+    from dualcoll.reporting.comparison import comparison_csv, comparison_record, comparison_text
+    from dualcoll.units import parse_fraction
+
+    stop = Stop(gap=parse_fraction(gap), seconds=seconds)
+    meter = Meter(Stop())
+    with interruptible(meter):
+        found = run(
+            load(topology, gpu, nic, pcie, cpu, rates),
+            collective,
+            sizes=sizes,
+            ranks=ranks,
+            root=root,
+            forward=forward,
+            seed=seed,
+            stop=stop,
+            options=assumed,
+            meter=meter,
+        )
+    if csv_file is not None:
+        from dualcoll.files import atomic_write
+
+        atomic_write(csv_file, comparison_csv(found))
+    if as_json:
+        show_json(comparison_record(found))
+    else:
+        show_lines(comparison_text(found))
+    if csv_file is not None:
+        say(f"saved {csv_file}")
+
+
+def _options(
+    mode: str,
+    coupling: str,
+    store_and_forward: bool,
+    depth: int | None,
+    overhead: str,
+    concurrency: int | None,
+    reduction_speed: str | None,
+    protocol: str | None,
+) -> Options:
+    from dualcoll.simulation import Options
+    from dualcoll.units import parse_bandwidth, parse_time
+
+    try:
+        return Options(
+            mode=mode,  # type: ignore[arg-type]
+            coupling=coupling,  # type: ignore[arg-type]
+            cut_through=not store_and_forward,
+            depth=depth,
+            overhead=parse_time(overhead),
+            concurrency=concurrency,
+            reduction_speed=None if reduction_speed is None else parse_bandwidth(reduction_speed),
+            protocol=protocol,  # type: ignore[arg-type]
+        )
+    except InputError as error:
+        raise error.within("simulation") from None
