@@ -16,24 +16,25 @@ from dualcoll.diagnosis.bottleneck import bottlenecks
 from dualcoll.errors import InputError
 from dualcoll.packing.collective import alike_rows, packing_problem
 from dualcoll.packing.column_generation import FLAT, column_generation
+from dualcoll.packing.composed import composed_packing
 from dualcoll.packing.cuts import cut_prices, least_cut
 from dualcoll.packing.few_trees import fewer, frontier, most_of_one_demand
 from dualcoll.packing.finish import claims, plan_trees, tidied
 from dualcoll.packing.garg_konemann import epsilon_for, garg_konemann
 from dualcoll.packing.pool import Packing
-from dualcoll.packing.problem import UNLIMITED, Shape
+from dualcoll.packing.problem import UNLIMITED, PackingProblem, Shape
 from dualcoll.packing.warm_start import prices_from
 from dualcoll.plans.conversion import plan_to_document
 from dualcoll.plans.document import PlanDocument
 from dualcoll.plans.file import read_document
-from dualcoll.plans.model import Plan, Tradeoff
+from dualcoll.plans.model import Alternative, Cut, Plan, Tradeoff
 from dualcoll.progress import OPTIMAL_GAP, Gap, Meter, Outcome, Progress, Stop, relative_gap
 from dualcoll.routing.model import Routing, RoutingKind
 from dualcoll.topology.model import Forwarding, Topology
 
 __all__ = ["METHODS", "check", "plan"]
 
-METHODS = ("auto", "garg-konemann")
+METHODS = ("auto", "garg-konemann", "composed")
 
 
 def plan(
@@ -78,7 +79,8 @@ def plan(
         forward: ``"switches"``, or ``"all"`` to let every GPU and host forward for others.
         relay: whether ranks pass on what one of them sends another.
         routing: ``"single"``, ``"spray"``, ``"spray-cables"``, ``"spray-hops"`` or ``"ecmp"``.
-        method: ``"auto"`` (column generation) or ``"garg-konemann"`` (the paper's algorithm; its ε follows from the gap).
+        method: ``"auto"`` (column generation), ``"garg-konemann"`` (the paper's algorithm; its ε follows from the gap) or
+            ``"composed"`` (an AllReduce out of the best AllGather trees, the baseline of the paper).
         seed: breaks ties between equally cheap trees; also of the hash of ``ecmp``.
         max_trees: at most this many trees for each demand; the best packing found with so few, its loss proved by the bound.
         max_depth: at most this many logical edges from a root to a rank.
@@ -110,6 +112,8 @@ def plan(
     _check_wishes(forward, routing, method, {"max_trees": max_trees, "max_depth": max_depth}, start, pareto)
     forwarding, routes = Forwarding(forward), Routing(RoutingKind(routing), seed if routing == "ecmp" else 0)
     clock = meter or Meter(stop or Gap(0.0), progress)
+    if method == "composed":
+        return _composed(topology, work, forwarding, routes, clock, seed)
     problem = packing_problem(topology, work, forwarding, routes, relay=relay)
     cut = least_cut(topology, problem.fabric, work)
     shape = Shape(FLAT.flatness, UNLIMITED if max_depth is None else max_depth)
@@ -131,16 +135,33 @@ def plan(
     if pareto:
         most = max_trees or UNLIMITED
         tradeoffs = frontier(problem, full, most, shape.max_depth, random, lambda: clock.spent)
+    made = _finished(topology, work, problem, packing, (forwarding, relay, routes), cut, outcome, clock, calls)
+    return replace(made, method=method, frontier=tradeoffs)
+
+
+def _finished(
+    topology: Topology,
+    work: Workload,
+    problem: PackingProblem,
+    packing: Packing,
+    travel: tuple[Forwarding, bool, Routing],
+    cut: Cut | None,
+    outcome: Outcome,
+    clock: Meter,
+    calls: int,
+) -> Plan:
+    """The packing as a plan, with claims that exact arithmetic will support."""
     packing = tidied(problem, packing, alike_rows(topology, work))
     trees = plan_trees(problem, packing, work.demands())
     value, bound, prices = claims(problem, packing, work, trees)
     links = problem.fabric.links
+    forwarding, relay, routing = travel
     made = Plan(
         topology=topology,
         workload=work,
         forwarding=forwarding,
         relay=relay,
-        routing=routes,
+        routing=routing,
         trees=trees,
         link_prices=prices[:links],
         shared_prices=prices[links:],
@@ -150,11 +171,25 @@ def plan(
         outcome=outcome,
         seconds=clock.seconds,
         iterations=calls,
-        method=method,
         history=tuple(clock.history),
-        frontier=tradeoffs,
     )
     return replace(made, bottleneck=bottlenecks(made))
+
+
+def _composed(
+    topology: Topology, work: Workload, forwarding: Forwarding, routing: Routing, clock: Meter, seed: int
+) -> Plan:
+    problem, packing, found, outcome, calls = composed_packing(topology, work, forwarding, routing, clock, seed)
+    cut = least_cut(topology, problem.fabric, work)
+    made = _finished(topology, work, problem, packing, (forwarding, True, routing), cut, outcome, clock, calls)
+    reverse = "their reverse" if found.reversed else "ReduceScatter trees of its own"
+    ways = (
+        (found.sequential, "ReduceScatter, then AllGather"),
+        (found.given.rate, f"the AllGather's trees as they were found and {reverse} at the same time"),
+        (found.best.rate, f"the best optimal AllGather trees and {reverse} at the same time: this plan"),
+        (found.direct, "an AllReduce that is not composed (method auto)"),
+    )
+    return replace(made, method="composed", alternatives=tuple(Alternative(rate, text) for rate, text in ways))
 
 
 def _check_wishes(

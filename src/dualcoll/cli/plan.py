@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,15 +30,18 @@ from dualcoll.cli.workload import (
 from dualcoll.errors import InputError
 
 if TYPE_CHECKING:
-    from dualcoll.plans.model import Plan
+    from dualcoll.plans.model import Alternative, Plan
     from dualcoll.progress import Meter
 
 __all__ = ["bound", "interruptible", "plan"]
 
+MANY_RANKS = 128  # for the usual choice to be simulated
+MANY_SENDS = 5000  # demands, for a second plan without relaying
+
 GapText = Annotated[str, typer.Option("--gap", help="Stop once proved this close to the bound: 1% or 0.01.")]
 SecondsText = Annotated[float, typer.Option("--seconds", help="Stop after this long with the best so far.")]
 Forward = Annotated[str, typer.Option("--forward", help="switches, or all: every GPU and host forwards for others.")]
-Method = Annotated[str, typer.Option("--method", help="auto (column generation) or garg-konemann.")]
+Method = Annotated[str, typer.Option("--method", help="auto (column generation), garg-konemann or composed.")]
 MaxTrees = Annotated[
     int | None, typer.Option("--max-trees", metavar="K", min=1, help="The best found with so few trees.")
 ]
@@ -118,6 +122,7 @@ def plan(
     wishes = {"max_trees": max_trees, "max_depth": max_depth, "start": start, "pareto": pareto}
     asked = {"forward": forward, "relay": not no_relay, "routing": routing, "method": method, "seed": seed, **wishes}
     made = _solve(topology, collective, mix, carried, (gap, seconds), (gpu, nic, pcie, cpu, rates), asked)
+    made = replace(made, alternatives=(*made.alternatives, *_alternatives(made, asked, (gap, seconds))))
     if output is not None:
         from dualcoll.plans.file import write_plan
 
@@ -180,6 +185,33 @@ def bound(
         show_json(plan_record(made))
     else:
         show_lines(plan_text(made, bound_only=True))
+
+
+def _alternatives(made: Plan, asked: dict[str, Any], limits: tuple[str, float]) -> list[Alternative]:
+    """What a library's usual choice would do, and sends without relaying, where that is quick to say."""
+    from dualcoll._api import plan as make_plan
+    from dualcoll._api import usual_choice
+    from dualcoll.collectives.workload import Pattern
+    from dualcoll.plans.model import Alternative
+    from dualcoll.progress import Stop
+    from dualcoll.units import format_bandwidth, format_time, parse_fraction
+
+    found = []
+    if len(made.participants) <= MANY_RANKS:
+        usual = usual_choice(made)
+        if usual is not None:
+            text = f"the usual library choice, {usual.method}, simulated: {format_time(usual.seconds)}"
+            found.append(Alternative(usual.size / usual.seconds, text))
+    demands = made.workload.demands()
+    if made.relay and demands[0].pattern is Pattern.SEND and len(demands) <= MANY_SENDS:
+        stop = Stop(gap=parse_fraction(limits[0]), seconds=limits[1])
+        try:
+            direct = make_plan(made.topology, made.workload, stop=stop, **{**asked, "relay": False, "pareto": False})
+            text = f"without relaying (--no-relay), of {format_bandwidth(direct.bound)} that are possible so"
+            found.append(Alternative(direct.value, text))
+        except InputError:
+            found.append(Alternative(0.0, "without relaying (--no-relay): some ranks cannot reach each other directly"))
+    return found
 
 
 def _sharing_wishes(sharing: str | None, copies: int | None, accuracy: str | None) -> float | None:

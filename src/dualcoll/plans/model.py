@@ -18,7 +18,7 @@ from dualcoll.progress import Outcome, Progress, relative_gap
 from dualcoll.routing.model import Routing
 from dualcoll.topology.model import Forwarding, Topology
 
-__all__ = ["Bottleneck", "Cut", "Phase", "Plan", "Tradeoff", "Tree"]
+__all__ = ["Alternative", "Bottleneck", "Cut", "Phase", "Plan", "Tradeoff", "Tree"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -100,6 +100,14 @@ class Tradeoff:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """What another way would reach: rate in bytes/s of the message, and what it is, in words."""
+
+    rate: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A certified packing.
 
@@ -118,6 +126,7 @@ class Plan:
         history: its progress reports.
         bottleneck: what limits it, the dearest first.
         frontier: the rates of packings with fewer trees, if they were asked for.
+        alternatives: what was found beside it; nothing is proved about them.
     """
 
     topology: Topology
@@ -138,6 +147,7 @@ class Plan:
     history: tuple[Progress, ...] = ()
     bottleneck: tuple[Bottleneck, ...] = ()
     frontier: tuple[Tradeoff, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
 
     @property
     def collective(self) -> str:

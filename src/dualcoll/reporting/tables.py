@@ -76,6 +76,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
             {"trees": one.trees, "algbw_GBps": one.rate / GB, "of_bound": one.rate / plan.bound, "depth": one.depth}
             for one in plan.frontier
         ],
+        "alternatives": [{"algbw_GBps": one.rate / GB, "text": one.text} for one in plan.alternatives],
         "method": plan.method,
         "iterations": plan.iterations,
         "solve_seconds": plan.seconds,
@@ -134,6 +135,7 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
     if not bound_only:
         lines.append((_structures(plan), f"{len(plan.trees)}, at most {times.depth} logical edges from end to end"))
     lines += _labelled("pareto", [_tradeoff_text(one, plan.bound) for one in plan.frontier], len(plan.frontier))
+    lines += _labelled("beside", [f"{format_bandwidth(one.rate)}: {one.text}" for one in plan.alternatives])
     lines += _labelled("limit", [f"{100 * group.price_share:.3g} %: {group.text}" for group in plan.bottleneck])
     lines.append(("forward", _FORWARDING[plan.forwarding]))
     if any(demand.pattern is Pattern.SEND for demand in plan.workload.demands()):
