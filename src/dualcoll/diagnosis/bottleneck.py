@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from dualcoll.diagnosis.batches import batches
 from dualcoll.plans.model import Bottleneck, Plan
 from dualcoll.topology.arrays import fabric_arrays
 from dualcoll.topology.model import Kind, Topology
@@ -29,10 +30,14 @@ _WORDS = {Kind.GPU: "GPU", Kind.NIC: "NIC", Kind.CPU: "CPU", Kind.PCI: "PCIe", K
 def utilisation(plan: Plan) -> Floats:
     """Load over capacity of every capacity row, float64 (E+S,)."""
     fabric = fabric_arrays(plan.topology)
-    rates = np.repeat([tree.rate for tree in plan.trees], [tree.route_links.size for tree in plan.trees])
-    shares = [np.ones(tree.route_links.size) if tree.route_share is None else tree.route_share for tree in plan.trees]
-    links = np.concatenate([tree.route_links for tree in plan.trees])
-    loads = np.bincount(links, rates * np.concatenate(shares), fabric.links).astype(np.float64)
+    loads = np.zeros(fabric.links)
+    for some in batches(plan.trees):
+        links = np.concatenate([tree.route_links for tree in some])
+        amount = np.repeat([tree.rate for tree in some], [tree.route_links.size for tree in some])
+        shares = [tree.route_share for tree in some if tree.route_share is not None]  # of all trees, or of none
+        if shares:
+            amount = amount * np.concatenate(shares)
+        loads += np.bincount(links, amount, fabric.links)
     return np.asarray(fabric.row_loads(loads) / fabric.capacity)
 
 
