@@ -47,7 +47,7 @@ def test_wired_boxes_have_the_published_links(spec: str, each: int, table: str) 
     number = {node: rank for rank, node in enumerate(topology.ranks)}
     bandwidth: Counter[tuple[int, int]] = Counter()
     for link in topology.links:
-        bandwidth[number[link.tail], number[link.head]] += round(link.bandwidth / GB)
+        bandwidth[number[link.tail], number[link.head]] += round(link.capacity / GB)
     assert bandwidth == {arc: count * each for pair, count in wanted.items() for arc in (pair, (pair[1], pair[0]))}
 
 
