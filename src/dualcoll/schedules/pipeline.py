@@ -9,7 +9,7 @@ trees keep their rates, and a rank takes up a new piece only once it has got the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -155,11 +155,16 @@ def resized(workload: Workload, size: int) -> Workload:
 
 
 def _shares(trees: Sequence[Tree], demands: Sequence[Demand]) -> list[int]:
-    """Whole bytes of each tree; trees of a demand stand together."""
+    """Whole bytes of each tree, multiples of the alignment but for one tree of a demand; trees of a demand stand together."""
     of_demand: dict[int, list[float]] = {}
     for tree in trees:
         of_demand.setdefault(tree.demand, []).append(tree.rate)
-    left = {j: iter(split_bytes(demands[j].size, rates)) for j, rates in of_demand.items()}
+    left: dict[int, Iterator[int]] = {}
+    for j, rates in of_demand.items():
+        blocks, rest = divmod(demands[j].size, ALIGNMENT)
+        shares = [ALIGNMENT * share for share in split_bytes(blocks, rates)]
+        shares[0] += rest
+        left[j] = iter(shares)
     return [next(left[tree.demand]) for tree in trees]
 
 
