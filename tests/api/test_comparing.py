@@ -30,7 +30,7 @@ def test_every_collective_is_compared(collective: str) -> None:
     found = compare(catalog("dgx-1v"), collective, sizes="64K:128K", stop=Gap(0.01))
     assert found.sizes == (65536, 131072)
     others = {result.method for result in found.results} - {"trees"}
-    assert others or all("no route" in reason for _, reason in found.skipped)
+    assert others or found.skipped
     assert all(found.fraction(result) <= 1 + 1e-9 for result in found.results)
 
 
