@@ -132,6 +132,13 @@ def plan(
 
         report(made, html)
     record, lines = (plan_record(made), []) if as_json else ({}, plan_text(made))
+    if demand is not None:
+        from dualcoll.collectives.demand_file import read_demand
+        from dualcoll.collectives.description import describe_demand
+
+        told = describe_demand(read_demand(demand))
+        record["demand"] = list(told)
+        lines += [("demand" if i == 0 else "", text) for i, text in enumerate(told)]
     if sharing is not None:
         from dualcoll.reporting.sharing import sharing_record, sharing_text
         from dualcoll.sharing import share

@@ -9,6 +9,7 @@ from dualcoll.certificates import Proof
 from dualcoll.collectives.catalogue import title
 from dualcoll.collectives.description import describe
 from dualcoll.collectives.workload import Pattern
+from dualcoll.diagnosis.bisection import bisection
 from dualcoll.diagnosis.cut_words import cut_text
 from dualcoll.diagnosis.timing import Timing, timing
 from dualcoll.plans.model import Plan, Tradeoff
@@ -21,6 +22,7 @@ __all__ = ["plan_record", "plan_text", "proof_record", "proof_text", "topology_r
 
 GB = 1e9
 SHOWN = 8  # lines of a list before it is cut short
+MANY_RANKS = 256  # for a search of the bisection
 
 _FORWARDING = {
     Forwarding.SWITCHES: "switches only: GPUs and hosts, taking part or not, forward nothing for others (--forward all)",
@@ -57,6 +59,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "bound_algbw_GBps": plan.bound / GB,
         "in_network_bound_GBps": None if plan.in_network is None else plan.in_network.rate / GB,
         "cut": cut_text(plan),
+        "bisection_GBps": _bisection_bracket(plan),
         "gap": plan.gap,
         "outcome": str(plan.outcome),
         "groups": [
@@ -122,6 +125,11 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
             ),
             ("cut", str(cut_text(plan))),
         ]
+    bracket = _bisection_bracket(plan)
+    if bracket is not None:
+        low, high = (format_bandwidth(end * GB) for end in bracket)
+        found = f"{high}" if low == high else f"between {low} and {high}"
+        lines.append(("bisection", f"{found} from one half of the ranks to the other, where it is least"))
     lines += [
         ("", f"{format_time(times.latency_bound)} is the least time of any schedule, from link latencies alone"),
         (
@@ -144,6 +152,14 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
     lines += _labelled("rates", [f"{source} ({count} links)" for source, count in _sources(plan.topology)])
     lines += _labelled("assumed", list(plan.topology.notes))
     return lines + _labelled("warning", _warnings(plan, times))
+
+
+def _bisection_bracket(plan: Plan) -> list[float] | None:
+    """GB/s, at least and at most: what an AllToAll says of the fabric by the way."""
+    if plan.collective != "alltoall" or len(plan.workload.groups) > 1 or len(plan.participants) > MANY_RANKS:
+        return None
+    found = bisection(plan.topology, plan.participants, plan.algbw / len(plan.participants), plan.link_prices)
+    return [found.lower / GB, found.upper / GB]
 
 
 def _size_text(plan: Plan) -> str:
