@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dualcoll.classical.ring_search import box_cycles, torus_rows
 from dualcoll.topology.model import Topology
 
-__all__ = ["Place", "place_on", "ring_orders"]
+__all__ = ["Place", "box_orders", "place_on", "ring_orders"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +82,16 @@ def place_on(
     )
 
 
+def box_orders(place: Place) -> list[tuple[int, ...]]:
+    """Places of a box in the order of rings through it: each cycle of a single box; of several boxes one from each place."""
+    count = len(place.boxes[0])
+    cycles = place.cycles or (tuple(range(count)),)
+    if len(place.boxes) == 1:
+        return list(cycles)
+    turned = [cycles[k % len(cycles)] for k in range(count)]
+    return [cycle[cycle.index(k) :] + cycle[: cycle.index(k)] for k, cycle in enumerate(turned)]
+
+
 def ring_orders(place: Place) -> list[list[int]]:
     """Rings as NCCL lays them: through each box whole, one ring for each place in the box, entering and leaving on one rail.
 
@@ -89,16 +99,9 @@ def ring_orders(place: Place) -> list[list[int]]:
     down to place k. With an odd number of boxes it changes rails once. Boxes of different size get one ring in rank order, and
     a single box one ring for each of its cycles.
     """
-    count = len(place.boxes[0])
-    cycles = place.cycles or (tuple(range(count)),)
-    if len(place.boxes) == 1:
-        return [[place.boxes[0][i] for i in cycle] for cycle in cycles]
-    if not (place.is_hierarchy and place.is_even):
+    if not place.is_even:
         return [[rank for box in place.boxes for rank in box]]
-    orders = []
-    for k in range(count):
-        cycle = cycles[k % len(cycles)]
-        at = cycle.index(k)
-        upward = cycle[at:] + cycle[:at]
-        orders.append([box[i] for q, box in enumerate(place.boxes) for i in (upward if q % 2 == 0 else upward[::-1])])
-    return orders
+    return [
+        [box[i] for q, box in enumerate(place.boxes) for i in (order if q % 2 == 0 else order[::-1])]
+        for order in box_orders(place)
+    ]

@@ -3,60 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dualcoll.classical import all_to_all, bruck, halving_doubling, hierarchical, ring, tree
+from dualcoll.classical.parts import good_pieces
+from dualcoll.classical.place import Place, box_orders, place_on, ring_orders
 from dualcoll.collectives.catalogue import title
 from dualcoll.errors import InputError
 from dualcoll.schedules.ir import Schedule
 from dualcoll.schedules.routed import routed
 from dualcoll.topology.model import Forwarding, Topology
 
-__all__ = ["ALGORITHMS", "Place", "algorithms_for", "build", "ring_orders"]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a schedule is to run.
-
-    Attributes:
-        boxes: rank numbers of each box, in rank order; a rank that stands alone is a box.
-        size: bytes of the message. root: rank number.
-    """
-
-    boxes: tuple[tuple[int, ...], ...]
-    size: int
-    root: int = 0
-
-    @property
-    def ranks(self) -> int:
-        """P."""
-        return sum(map(len, self.boxes))
-
+__all__ = ["ALGORITHMS", "algorithms_for", "build", "draw"]
 
 Builder = Callable[[Place], Schedule]
-
-
-def ring_orders(boxes: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Rings as NCCL lays them: through each box whole, one ring for each place in the box, entering and leaving on one rail.
-
-    Ring k enters a box at place k and runs up to place k - 1, where it enters the next box and runs down to place k. With an
-    odd number of boxes it changes rails once. Boxes of different size get one ring in rank order.
-    """
-    places = {len(box) for box in boxes}
-    if len(boxes) < 2 or len(places) > 1 or places == {1}:
-        return [[rank for box in boxes for rank in box]]
-    count = places.pop()
-    orders = []
-    for k in range(count):
-        upward = [(k + i) % count for i in range(count)]
-        orders.append([box[i] for q, box in enumerate(boxes) for i in (upward if q % 2 == 0 else upward[::-1])])
-    return orders
-
-
-def _both_ways(orders: list[list[int]]) -> list[list[int]]:
-    return orders + [order[::-1] for order in orders]
-
 
 _RINGS: dict[str, Callable[..., Schedule]] = {
     "allreduce": ring.ring_all_reduce,
@@ -67,8 +29,51 @@ _RINGS: dict[str, Callable[..., Schedule]] = {
 
 def _in_rings(collective: str, *, both: bool = False) -> Builder:
     def made(place: Place) -> Schedule:
-        orders = ring_orders(place.boxes)
+        orders = ring_orders(place)
         return _RINGS[collective](place.ranks, place.size, _both_ways(orders) if both else orders)
+
+    return made
+
+
+def _both_ways(orders: list[list[int]]) -> list[list[int]]:
+    """The rings and those in the other direction that are not among them already."""
+    have = {tuple(order) for order in orders}
+    return orders + [back for order in orders if tuple(back := [order[0], *order[:0:-1]]) not in have]
+
+
+def _in_chains(make: Callable[..., Schedule]) -> Builder:
+    def made(place: Place) -> Schedule:
+        orders = ring_orders(place)
+        share = place.size // len(orders)
+        pieces = place.pieces or good_pieces(share, place.ranks, place.ranks * len(orders))
+        return make(place.ranks, place.size, place.root, pieces, orders)
+
+    return made
+
+
+def _tree_pieces(place: Place, trees: Sequence[NDArray[np.int64]]) -> int:
+    hops = 2 * max(int(tree.depths(parents).max()) for parents in trees)
+    return place.pieces or good_pieces(place.size // len(trees), hops, 2 * place.ranks * len(trees))
+
+
+def _tree(place: Place) -> Schedule:
+    parents = tree.binary_parents(place.ranks)
+    return tree.tree_all_reduce(place.ranks, place.size, _tree_pieces(place, [parents]))
+
+
+def _double_tree(place: Place) -> Schedule:
+    """Of boxes with chains inside, as NCCL lays it, where boxes are of one size or cables decide who is next; else of ranks."""
+    if (place.is_hierarchy and place.is_even) or place.cycles:
+        parents = tree.box_parents(place.boxes, box_orders(place))
+    else:
+        parents = list(tree.double_parents(place.ranks))
+    return tree.tree_all_reduce(place.ranks, place.size, _tree_pieces(place, parents), parents)
+
+
+def _rooted_tree(make: Callable[..., Schedule]) -> Builder:
+    def made(place: Place) -> Schedule:
+        pieces = _tree_pieces(place, [tree.binary_parents(place.ranks)])
+        return make(place.ranks, place.size, place.root, pieces)
 
     return made
 
@@ -77,29 +82,47 @@ def _flat(make: Callable[[int, int], Schedule]) -> Builder:
     return lambda place: make(place.ranks, place.size)
 
 
+def _of_matrix(make: Callable[[int, int, NDArray[np.int64]], Schedule]) -> Builder:
+    return lambda place: make(place.ranks, place.size, _matrix(place))
+
+
+def _matrix(place: Place) -> NDArray[np.int64]:
+    if place.matrix is None or place.matrix.shape != (place.ranks, place.ranks):
+        shape = "no matrix" if place.matrix is None else f"a matrix of shape {place.matrix.shape}"
+        raise InputError(f"{shape} for an AllToAllv of {place.ranks} ranks")
+    return place.matrix
+
+
 def _rooted(make: Callable[[int, int, int], Schedule]) -> Builder:
     return lambda place: make(place.ranks, place.size, place.root)
 
 
-def _boxed(make: Callable[[Sequence[Sequence[int]], int], Schedule]) -> Builder:
+def _boxed(make: Callable[[Place], Schedule]) -> Builder:
     def made(place: Place) -> Schedule:
-        if len(place.boxes) < 2 or place.ranks == len(place.boxes):
+        if not place.is_hierarchy:
             raise InputError("it needs several boxes of several ranks")
-        return make(place.boxes, place.size)
+        return make(place)
 
     return made
+
+
+def _torus(place: Place) -> Schedule:
+    rows = place.boxes if place.is_hierarchy else place.rows
+    if not rows:
+        raise InputError("it needs several boxes of several ranks, or ranks that form a torus of two dimensions")
+    return hierarchical.torus_all_reduce(rows, place.size)
 
 
 ALGORITHMS: dict[str, dict[str, Builder]] = {
     "ring": {name: _in_rings(name) for name in _RINGS},
     "ring-both-ways": {name: _in_rings(name, both=True) for name in _RINGS},
-    "chain": {"broadcast": _rooted(ring.chain_broadcast), "reduce": _rooted(ring.chain_reduce)},
+    "chain": {"broadcast": _in_chains(ring.chain_broadcast), "reduce": _in_chains(ring.chain_reduce)},
     "tree": {
-        "allreduce": _flat(tree.tree_all_reduce),
-        "broadcast": _rooted(tree.tree_broadcast),
-        "reduce": _rooted(tree.tree_reduce),
+        "allreduce": _tree,
+        "broadcast": _rooted_tree(tree.tree_broadcast),
+        "reduce": _rooted_tree(tree.tree_reduce),
     },
-    "double-tree": {"allreduce": _flat(tree.double_tree_all_reduce)},
+    "double-tree": {"allreduce": _double_tree},
     "halving-doubling": {
         "allreduce": _flat(halving_doubling.halving_doubling_all_reduce),
         "reducescatter": _flat(halving_doubling.halving_reduce_scatter),
@@ -108,21 +131,47 @@ ALGORITHMS: dict[str, dict[str, Builder]] = {
     "bruck": {"allgather": _flat(bruck.bruck_all_gather), "alltoall": _flat(bruck.bruck_all_to_all)},
     "direct": {
         "alltoall": _flat(all_to_all.direct_all_to_all),
+        "alltoallv": _of_matrix(all_to_all.direct_all_to_all),
         "gather": _rooted(all_to_all.direct_gather),
         "scatter": _rooted(all_to_all.direct_scatter),
     },
-    "pairwise": {"alltoall": _flat(all_to_all.pairwise_all_to_all)},
+    "pairwise": {
+        "alltoall": _flat(all_to_all.pairwise_all_to_all),
+        "alltoallv": _of_matrix(all_to_all.pairwise_all_to_all),
+    },
     "binomial": {"gather": _rooted(all_to_all.binomial_gather), "scatter": _rooted(all_to_all.binomial_scatter)},
-    "rail": {"alltoall": _boxed(all_to_all.rail_all_to_all)},
-    "balanced": {"allreduce": _boxed(hierarchical.balanced_all_reduce)},
-    "leader": {"allreduce": _boxed(hierarchical.leader_all_reduce)},
-    "torus": {"allreduce": _boxed(hierarchical.torus_all_reduce)},
+    "rail": {
+        "alltoall": _boxed(lambda place: all_to_all.rail_all_to_all(place.boxes, place.size)),
+        "alltoallv": _boxed(lambda place: all_to_all.rail_all_to_all(place.boxes, place.size, _matrix(place))),
+    },
+    "balanced": {"allreduce": _boxed(lambda place: hierarchical.balanced_all_reduce(place.boxes, place.size))},
+    "leader": {"allreduce": _boxed(lambda place: hierarchical.leader_all_reduce(place.boxes, place.size))},
+    "torus": {"allreduce": _torus},
 }
 
 
 def algorithms_for(collective: str) -> list[str]:
     """Names of the algorithms that serve a collective."""
     return [name for name, served in ALGORITHMS.items() if collective in served]
+
+
+def draw(name: str, collective: str, place: Place) -> Schedule:
+    """An algorithm's schedule without routes.
+
+    Args:
+        name: of :data:`ALGORITHMS`. collective: canonical name. place: the ranks.
+
+    Raises:
+        InputError: no such algorithm for the collective, or the ranks do not suit it.
+    """
+    served = ALGORITHMS.get(name, {})
+    if collective not in served:
+        known = ", ".join(algorithms_for(collective))
+        raise InputError(f"{title(collective)} has no algorithm {name!r}", hint=f"use one of {known}")
+    try:
+        return served[collective](place)
+    except InputError as error:
+        raise error.within(f"algorithm {name}") from None
 
 
 def build(
@@ -133,6 +182,8 @@ def build(
     size: int,
     *,
     root: int = 0,
+    pieces: int | None = None,
+    matrix: NDArray[np.int64] | None = None,
     forwarding: Forwarding = Forwarding.SWITCHES,
 ) -> Schedule:
     """An algorithm's schedule on a fabric.
@@ -140,20 +191,16 @@ def build(
     Args:
         name: of :data:`ALGORITHMS`. collective: canonical name. ranks: node indices, in rank order.
         size: bytes of the message. root: rank number, where the collective has a root.
+        pieces: that chains and trees cut their data into, of each ring or tree; None for a number that serves the size.
+        matrix: int64 (P, P), bytes from each rank to each, of an AllToAllv.
 
     Raises:
-        InputError: no such algorithm for the collective, or the ranks do not suit it.
+        InputError: no such algorithm for the collective, the ranks do not suit it, or two that send to each other have no
+            route.
     """
-    served = ALGORITHMS.get(name, {})
-    if collective not in served:
-        known = ", ".join(algorithms_for(collective))
-        raise InputError(f"{title(collective)} has no algorithm {name!r}", hint=f"use one of {known}")
-    boxes: dict[str, list[int]] = {}
-    for number, node in enumerate(ranks):
-        box = topology.nodes[node].box
-        boxes.setdefault(f"rank {number}" if box is None else f"box {box}", []).append(number)
+    place = place_on(topology, ranks, size, root=root, pieces=pieces, matrix=matrix)
+    drawn = draw(name, collective, place)
     try:
-        drawn = served[collective](Place(tuple(map(tuple, boxes.values())), size, root))
+        return routed(drawn, topology, ranks, forwarding=forwarding)
     except InputError as error:
         raise error.within(f"algorithm {name}") from None
-    return routed(drawn, topology, ranks, forwarding=forwarding)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dualcoll.classical.parts import PIECES, even_sizes
 from dualcoll.collectives.contract import make_contract
+from dualcoll.errors import InputError
 from dualcoll.schedules.builder import ScheduleBuilder
 from dualcoll.schedules.ir import Schedule
 from dualcoll.schedules.ops import Op
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 Ints = NDArray[np.int64]
+
 
 def binary_parents(ranks: int) -> Ints:
     """The parent of each rank in the in-order binary tree with root 0, int64 (P,); -1 at the root."""
@@ -54,7 +56,9 @@ def double_parents(ranks: int) -> tuple[Ints, Ints]:
 
 
 def box_parents(boxes: Sequence[Sequence[int]], orders: Sequence[Sequence[int]]) -> list[Ints]:
-    """Parents in two trees for each order, int64 (P,) each: double binary trees of boxes, and a chain inside each box.
+    """Parents in trees of all ranks, int64 (P,) each: for each order a double binary tree of boxes with a chain inside each.
+
+    A single box has one tree for each order, the chain.
 
     Args:
         boxes: rank numbers of each box, all as many.
@@ -64,7 +68,7 @@ def box_parents(boxes: Sequence[Sequence[int]], orders: Sequence[Sequence[int]])
     trees = []
     for order in orders:
         chain = table[:, list(order)]
-        for above in double_parents(len(boxes)):
+        for above in double_parents(len(boxes))[: len(boxes)]:
             up = np.full(table.size, -1, np.int64)
             up[chain[:, 1:]] = chain[:, :-1]
             child = np.flatnonzero(above >= 0)
@@ -74,10 +78,16 @@ def box_parents(boxes: Sequence[Sequence[int]], orders: Sequence[Sequence[int]])
 
 
 def depths(parents: Ints) -> Ints:
-    """How far each rank is below the root, int64 (P,)."""
+    """How far each rank is below the root, int64 (P,).
+
+    Raises:
+        InputError: the parents form a circle.
+    """
     depth = np.zeros(parents.size, np.int64)
     above = parents
     while np.any(above >= 0):
+        if depth.max() == parents.size:
+            raise InputError("the parents form a circle", where="parents")
         depth += above >= 0
         above = np.where(above >= 0, parents[above], -1)
     return depth
