@@ -61,7 +61,8 @@ def report(plan: Plan, path: str | Path) -> None:
     """
     times = timing(plan)
     name = plan.topology.name or "the fabric"
-    trees = tree_figure(plan, *range(min(TREES, len(plan.trees))))
+    fastest = sorted(range(len(plan.trees)), key=lambda t: -plan.trees[t].rate)[:TREES]
+    trees = tree_figure(plan, *fastest)
     outcome = f"{plan.outcome}: {plan.outcome.advice}"
     parts = [
         f"<h1>{_safe(headline(plan))}</h1>",
@@ -80,7 +81,7 @@ def report(plan: Plan, path: str | Path) -> None:
         ),
         _section("What limits it", _limits(plan)),
         _section("Link load", _figure(link_load_figure(plan)), _figure(load_bars(plan))),
-        _section(f"The {min(TREES, len(plan.trees))} fastest trees", _figure(trees)),
+        _section(f"The {len(fastest)} fastest trees or paths of {len(plan.trees)}", _figure(trees)),
         _section("Convergence", _figure(convergence_figure(plan))),
         _section("The plan in full", _table(plan_text(plan))),
         _section("The fabric", _table(topology_text(plan.topology))),
