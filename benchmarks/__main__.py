@@ -1,11 +1,13 @@
 """Print a table of all instances, or of those whose names contain one of the arguments.
 
-    python -m benchmarks [NAME ...] [--json]        the instances, whole commands and re-planning
+    python -m benchmarks [NAME ...] [--json]        plans, schedules, whole commands and re-planning
     python -m benchmarks --growth [FILE.html]       time and memory from 64 to 16,384 GPUs, and their picture
+    python -m benchmarks --bounds [FILE.html]       oracle calls and time beside the paper's bounds, and their picture
 
-Each instance runs in a process of its own, after one run of its small form that loads (or, the first time, compiles) the
-kernels. Seconds are the search's, without building the problem; "bound_s" is when the best bound stood;
-"check" is the exact proof; memory is the process's peak without the proof.
+Everything runs in a process of its own, after one run of its small form that loads (or, the first time, compiles) the
+kernels. Seconds are the search's, without building the problem; "CPU_s" is the processor time of the whole call of ``plan``,
+all threads, and "peer" how many times as much ForestColl takes; "bound_s" is when the best bound stood; "check" is the exact
+proof; memory is the process's peak without the proof.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.instances import GROWTH, INSTANCES, Instance
+from benchmarks.growth import BOXES, STUDIES, draw_bounds, draw_growth, measure_study
+from benchmarks.instances import INSTANCES, Instance, skewed_demand
+from benchmarks.runs import RUNS, Run
 
 COMMANDS = {
     "plan of 4 boxes": ["plan", "dgx-h100:boxes=4,network=rail", "allreduce", "--json"],
@@ -31,6 +35,8 @@ COLUMNS = {
     "ranks": 6,
     "links": 7,
     "seconds": 8,
+    "CPU_s": 8,
+    "peer": 6,
     "bound_s": 8,
     "check_s": 8,
     "MiB": 6,
@@ -40,9 +46,9 @@ COLUMNS = {
     "trees": 6,
     "depth": 6,
     "outcome": 8,
-    "reach": 16,
+    "reach": 14,
 }
-CHECKED = 2000  # ranks; the proof of larger plans takes longer than anybody waits here
+CHECKED = 500_000  # logical edges; the proof of larger plans takes longer than anybody waits here
 
 
 def measure(instance: Instance, *, small: bool) -> dict[str, Any]:
@@ -52,20 +58,34 @@ def measure(instance: Instance, *, small: bool) -> dict[str, Any]:
 
     fabric = instance.build(small)
     stop = Gap(instance.gap) | Seconds(instance.seconds)
-    made = plan(fabric, stop=stop, max_trees=instance.max_trees, max_depth=instance.max_depth)
+    demand = skewed_demand(len(fabric.ranks)) if instance.collective == "alltoallv" else None
+    before = time.process_time()
+    made = plan(
+        fabric,
+        instance.collective,
+        demand=demand,
+        routing=instance.routing,
+        stop=stop,
+        max_trees=instance.max_trees,
+        max_depth=instance.max_depth,
+    )
+    spent = time.process_time() - before
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    start = time.perf_counter()
-    if len(made.participants) <= CHECKED:
+    checked = float("nan")
+    if sum(tree.edges.shape[0] for tree in made.trees) <= CHECKED:
+        start = time.perf_counter()
         check(made)
-    checked = time.perf_counter() - start
+        checked = time.perf_counter() - start
     best = min(step.bound for step in made.history)
     return {
         "name": instance.name,
         "ranks": len(made.participants),
         "links": len(fabric.links),
         "seconds": made.seconds,
+        "CPU_s": spent,
+        "peer": instance.peer / spent if instance.peer else float("nan"),
         "bound_s": next(step.seconds for step in made.history if step.bound <= best * (1 + 1e-9)),
-        "check_s": checked if len(made.participants) <= CHECKED else float("nan"),
+        "check_s": checked,
         "MiB": memory,
         "value": made.value / 1e9,
         "bound": made.bound / 1e9,
@@ -74,6 +94,20 @@ def measure(instance: Instance, *, small: bool) -> dict[str, Any]:
         "depth": timing(made).depth,
         "outcome": str(made.outcome),
         "reach": instance.reach,
+    }
+
+
+def measure_run(run: Run, *, small: bool) -> dict[str, Any]:
+    """Do one thing with a schedule here and now."""
+    sends, seconds, figure = run.do(small)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "name": run.name,
+        "sends": sends,
+        "seconds": seconds,
+        "MiB": peak,
+        "figure": figure,
+        "reach": run.reach,
     }
 
 
@@ -103,30 +137,25 @@ def time_replanning() -> dict[str, tuple[float, float]]:
     return found
 
 
-def draw_growth(records: list[dict[str, Any]], file: Path) -> None:
-    """Seconds and memory against GPUs."""
-    import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
-
-    figure = make_subplots(rows=1, cols=2, subplot_titles=("solver seconds", "peak memory, MiB"))
-    ranks = [record["ranks"] for record in records]
-    for column, key in ((1, "seconds"), (2, "MiB")):
-        line = go.Scatter(x=ranks, y=[record[key] for record in records], mode="lines+markers", showlegend=False)
-        figure.add_trace(line, row=1, col=column)
-    texts = [f"{count:,}" for count in ranks]
-    figure.update_xaxes(type="log", title_text="GPUs (H100 boxes on rails)", tickvals=ranks, ticktext=texts)
-    figure.update_yaxes(type="log", dtick=1, row=1, col=1)
-    figure.update_yaxes(rangemode="tozero", row=1, col=2)
-    figure.update_layout(template="plotly_white", width=1000, height=400, title="AllReduce to a gap of 1 %")
-    file.write_text(figure.to_html(include_plotlyjs=True, config={"displayModeBar": False}))
-
-
 def _in_own_process(name: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--one", name], check=True, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-m", "benchmarks", "--one", name], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
     record: dict[str, Any] = json.loads(done.stdout)
     return record
+
+
+def _one(name: str) -> dict[str, Any]:
+    """Measure what the name says, here, after its small form."""
+    if name.startswith("study-"):
+        return measure_study(STUDIES[int(name.removeprefix("study-"))])
+    run = next((run for run in RUNS if run.name == name), None)
+    if run is not None:
+        measure_run(run, small=True)
+        return measure_run(run, small=False)
+    instance = _instance(name)
+    measure(instance, small=True)
+    return measure(instance, small=False)
 
 
 def _instance(name: str) -> Instance:
@@ -143,6 +172,8 @@ def _row(record: dict[str, Any]) -> str:
         "value": ".6g",
         "bound": ".6g",
         "seconds": ".3f",
+        "CPU_s": ".3f",
+        "peer": ".0f",
         "bound_s": ".3f",
         "check_s": ".2f",
         "MiB": ".0f",
@@ -155,45 +186,83 @@ def _row(record: dict[str, Any]) -> str:
     return " ".join(cells)
 
 
+def _run_row(record: dict[str, Any]) -> str:
+    cells = (f"{record['sends']:,} sends", f"{record['seconds']:.2f} s", f"{record['MiB']:.0f} MiB", record["figure"])
+    return f"{record['name']}: {', '.join(cells)} (to reach: {record['reach']})"
+
+
+def _show_studies(file: str, *, as_json: bool) -> None:
+    records = []
+    for number in range(len(STUDIES)):
+        records.append(_in_own_process(f"study-{number}"))
+        if not as_json:
+            print(json.dumps(records[-1]), flush=True)
+    if as_json:
+        print(json.dumps(records, indent=2))
+    if file:
+        draw_bounds(records, Path(file))
+
+
+def _show_growth(file: str, *, as_json: bool) -> None:
+    records = _table([f"growth-{boxes}" for boxes in BOXES], silent=as_json)
+    if as_json:
+        print(json.dumps(records, indent=2))
+    if file:
+        draw_growth(records, Path(file))
+
+
+def _table(names: list[str], *, silent: bool) -> list[dict[str, Any]]:
+    if names and not silent:
+        print(_row({column: column for column in COLUMNS}))
+    records = []
+    for name in names:
+        records.append(_in_own_process(name))
+        if not silent:
+            print(_row(records[-1]), flush=True)
+    return records
+
+
+def _show_all(wanted: list[str], *, as_json: bool) -> None:
+    def chosen(name: str) -> bool:
+        return not wanted or any(part in name for part in wanted)
+
+    records = _table([instance.name for instance in INSTANCES if chosen(instance.name)], silent=as_json)
+    runs = []
+    for run in RUNS:
+        if chosen(run.name):
+            runs.append(_in_own_process(run.name))
+            if not as_json:
+                print(_run_row(runs[-1]), flush=True)
+    commands = {} if wanted else {name: time_command(arguments) for name, arguments in COMMANDS.items()}
+    replanning = {} if wanted else time_replanning()
+    if as_json:
+        everything = {"instances": records, "schedules": runs, "commands": commands, "replanning": replanning}
+        print(json.dumps(everything, indent=2))
+        return
+    for name, seconds in commands.items():
+        print(f"command: {name}: {min(seconds):.2f} to {max(seconds):.2f} s, process start to result")
+    for name, (scratch, again) in replanning.items():
+        times = f"{scratch:.3f} s from scratch, {again:.3f} s from the previous plan"
+        print(f"re-plan, {name}: {times}: {scratch / again:.1f} x")
+
+
 def main() -> None:
     """Parse the arguments and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument(
-        "--growth", metavar="FILE", nargs="?", const="", help="time and memory against the number of GPUs"
-    )
+    for flag, text in (("--growth", "time and memory against the number of GPUs"), ("--bounds", "the paper's bounds")):
+        parser.add_argument(flag, metavar="FILE", nargs="?", const="", help=text)
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        instance = _instance(options.one)
-        measure(instance, small=True)
-        print(json.dumps(measure(instance, small=False)))
-        return
-    names = [i.name for i in INSTANCES if not options.names or any(name in i.name for name in options.names)]
-    if options.growth is not None:
-        names = [f"growth-{boxes}" for boxes in GROWTH]
-    if not options.json:
-        print(_row({column: column for column in COLUMNS}))
-    records = []
-    for name in names:
-        records.append(_in_own_process(name))
-        if not options.json:
-            print(_row(records[-1]), flush=True)
-    if options.growth:
-        draw_growth(records, Path(options.growth))
-    whole = not options.names and options.growth is None
-    commands = {name: time_command(arguments) for name, arguments in COMMANDS.items()} if whole else {}
-    replanning = time_replanning() if whole else {}
-    if options.json:
-        print(json.dumps({"instances": records, "commands": commands, "replanning": replanning}, indent=2))
-        return
-    for name, seconds in commands.items():
-        print(f"command: {name}: {min(seconds):.2f} to {max(seconds):.2f} s, process start to result")
-    for name, (scratch, again) in replanning.items():
-        print(
-            f"re-plan, {name}: {scratch:.3f} s from scratch, {again:.3f} s from the previous plan: {scratch / again:.1f} x"
-        )
+        print(json.dumps(_one(options.one)))
+    elif options.growth is not None:
+        _show_growth(options.growth, as_json=options.json)
+    elif options.bounds is not None:
+        _show_studies(options.bounds, as_json=options.json)
+    else:
+        _show_all(options.names, as_json=options.json)
 
 
 if __name__ == "__main__":
