@@ -71,7 +71,7 @@ def test_a_report_says_everything(made: Plan, tmp_path: Path) -> None:
     assert re.findall(r"<h2>(.*?)</h2>", text) == [
         "What limits it",
         "Link load",
-        f"The {len(plain.trees)} fastest trees",
+        f"The {len(plain.trees)} fastest trees or paths of {len(plain.trees)}",
         "Convergence",
         "The plan in full",
         "The fabric",
