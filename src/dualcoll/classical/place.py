@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dualcoll.classical.parts import good_pieces
 from dualcoll.classical.ring_search import box_cycles, torus_rows
+from dualcoll.errors import InputError
 from dualcoll.topology.model import Topology
 
-__all__ = ["Place", "box_orders", "place_on", "ring_orders"]
+__all__ = ["Place", "box_orders", "chain_pieces", "grid_rows", "place_on", "ring_orders", "tree_pieces"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,3 +107,25 @@ def ring_orders(place: Place) -> list[list[int]]:
         [box[i] for q, box in enumerate(place.boxes) for i in (order if q % 2 == 0 else order[::-1])]
         for order in box_orders(place)
     ]
+
+
+def grid_rows(place: Place) -> tuple[tuple[int, ...], ...]:
+    """The boxes as rows of a grid, or the rows of a torus.
+
+    Raises:
+        InputError: neither is there.
+    """
+    rows = place.boxes if place.is_hierarchy else place.rows
+    if not rows:
+        raise InputError("it needs several boxes of several ranks, or ranks that form a torus of two dimensions")
+    return rows
+
+
+def chain_pieces(place: Place, rings: int) -> int:
+    """Pieces of each ring's part of the message."""
+    return place.pieces or good_pieces(place.size // rings, place.ranks, place.ranks * rings)
+
+
+def tree_pieces(place: Place, trees: int, depth: int) -> int:
+    """Pieces of each tree's part of the message."""
+    return place.pieces or good_pieces(place.size // trees, 2 * depth, 2 * place.ranks * trees)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualcoll.classical import all_to_all, bruck, halving_doubling, hierarchical, ring, tree
-from dualcoll.classical.parts import good_pieces
-from dualcoll.classical.place import Place, box_orders, place_on, ring_orders
+from dualcoll.classical.form import hierarchy
+from dualcoll.classical.place import Place, box_orders, chain_pieces, grid_rows, place_on, ring_orders, tree_pieces
 from dualcoll.collectives.catalogue import title
 from dualcoll.errors import InputError
 from dualcoll.schedules.ir import Schedule
@@ -44,21 +44,17 @@ def _both_ways(orders: list[list[int]]) -> list[list[int]]:
 def _in_chains(make: Callable[..., Schedule]) -> Builder:
     def made(place: Place) -> Schedule:
         orders = ring_orders(place)
-        share = place.size // len(orders)
-        pieces = place.pieces or good_pieces(share, place.ranks, place.ranks * len(orders))
-        return make(place.ranks, place.size, place.root, pieces, orders)
+        return make(place.ranks, place.size, place.root, chain_pieces(place, len(orders)), orders)
 
     return made
 
 
-def _tree_pieces(place: Place, trees: Sequence[NDArray[np.int64]]) -> int:
-    hops = 2 * max(int(tree.depths(parents).max()) for parents in trees)
-    return place.pieces or good_pieces(place.size // len(trees), hops, 2 * place.ranks * len(trees))
-
-
 def _tree(place: Place) -> Schedule:
-    parents = tree.binary_parents(place.ranks)
-    return tree.tree_all_reduce(place.ranks, place.size, _tree_pieces(place, [parents]))
+    return tree.tree_all_reduce(place.ranks, place.size, _binary_pieces(place))
+
+
+def _binary_pieces(place: Place) -> int:
+    return tree_pieces(place, 1, tree.binary_depth(place.ranks))
 
 
 def _double_tree(place: Place) -> Schedule:
@@ -67,15 +63,12 @@ def _double_tree(place: Place) -> Schedule:
         parents = tree.box_parents(place.boxes, box_orders(place))
     else:
         parents = list(tree.double_parents(place.ranks))
-    return tree.tree_all_reduce(place.ranks, place.size, _tree_pieces(place, parents), parents)
+    depth = max(int(tree.depths(up).max()) for up in parents)
+    return tree.tree_all_reduce(place.ranks, place.size, tree_pieces(place, len(parents), depth), parents)
 
 
 def _rooted_tree(make: Callable[..., Schedule]) -> Builder:
-    def made(place: Place) -> Schedule:
-        pieces = _tree_pieces(place, [tree.binary_parents(place.ranks)])
-        return make(place.ranks, place.size, place.root, pieces)
-
-    return made
+    return lambda place: make(place.ranks, place.size, place.root, _binary_pieces(place))
 
 
 def _flat(make: Callable[[int, int], Schedule]) -> Builder:
@@ -99,18 +92,10 @@ def _rooted(make: Callable[[int, int, int], Schedule]) -> Builder:
 
 def _boxed(make: Callable[[Place], Schedule]) -> Builder:
     def made(place: Place) -> Schedule:
-        if not place.is_hierarchy:
-            raise InputError("it needs several boxes of several ranks")
+        hierarchy(place)
         return make(place)
 
     return made
-
-
-def _torus(place: Place) -> Schedule:
-    rows = place.boxes if place.is_hierarchy else place.rows
-    if not rows:
-        raise InputError("it needs several boxes of several ranks, or ranks that form a torus of two dimensions")
-    return hierarchical.torus_all_reduce(rows, place.size)
 
 
 ALGORITHMS: dict[str, dict[str, Builder]] = {
@@ -146,7 +131,7 @@ ALGORITHMS: dict[str, dict[str, Builder]] = {
     },
     "balanced": {"allreduce": _boxed(lambda place: hierarchical.balanced_all_reduce(place.boxes, place.size))},
     "leader": {"allreduce": _boxed(lambda place: hierarchical.leader_all_reduce(place.boxes, place.size))},
-    "torus": {"allreduce": _torus},
+    "torus": {"allreduce": lambda place: hierarchical.torus_all_reduce(grid_rows(place), place.size)},
 }
 
 

@@ -20,6 +20,7 @@ from dualcoll.schedules.ir import Schedule
 from dualcoll.schedules.ops import Op
 
 __all__ = [
+    "binary_depth",
     "binary_parents",
     "box_parents",
     "depths",
@@ -41,6 +42,11 @@ def binary_parents(ranks: int) -> Ints:
         parent = (rank ^ bit) | (bit << 1)
         up[rank] = parent if parent < ranks else rank ^ bit
     return up
+
+
+def binary_depth(ranks: int) -> int:
+    """Depth of that tree: ceil(log2 P), the least for a root with one child and at most two below every other rank."""
+    return (ranks - 1).bit_length()
 
 
 def double_parents(ranks: int) -> tuple[Ints, Ints]:
