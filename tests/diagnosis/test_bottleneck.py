@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dualcoll._api import plan
 from dualcoll.diagnosis.bottleneck import role, utilisation
+from dualcoll.diagnosis.timing import timing
 from dualcoll.testing import degrade
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Kind, Node, Topology
@@ -56,6 +58,26 @@ def test_the_limit_is_said_in_words(topology: Topology, texts: list[str]) -> Non
     assert [group.text for group in plan(topology).bottleneck] == texts
 
 
+@pytest.mark.parametrize(
+    ("topology", "collective", "texts"),
+    [
+        (catalog("dgx-h100:boxes=4"), "alltoall", [(1.0, "the 8 GPU -> leaf links of each of the 4 boxes (50 GB/s)")]),
+        (catalog("dgx-h100:boxes=2"), "broadcast", [(1.0, "the 8 GPU -> leaf links of box b0 (50 GB/s)")]),
+        (
+            catalog("dgx-h100:boxes=2"),
+            "gather",
+            [(0.9, "b0.nvswitch -> b0.g0 (450 GB/s)"), (0.1, "leaf0 -> b0.g0 (50 GB/s)")],
+        ),
+        (fabric("g0-s0:10, g1-s0:10, g2-s0:10/2"), "allgather", [(1.0, "s0 -> g2 (2 GB/s)")]),
+        (fabric("g0-s0:10/3, g1-s0:10, g2-s0:10"), "reduce", [(1.0, "s0 -> g0 (3 GB/s)")]),
+    ],
+)
+def test_limits_of_other_collectives(topology: Topology, collective: str, texts: list[tuple[float, str]]) -> None:
+    """One way only: the last stretch into a root, the first one out of it, what leaves a box."""
+    found = [(round(group.price_share, 4), group.text) for group in plan(topology, collective).bottleneck]
+    assert found == [(share, f"{text}, 100 % used") for share, text in texts]
+
+
 def test_part_of_the_boxes_is_counted() -> None:
     """Three hosts of four take part: a plain count with the number of boxes."""
     (group,) = plan(fabric("h0-s0:2, h1-s0:2, h2-s0:2, h3-s0:2"), ranks="0-2").bottleneck
@@ -81,6 +103,29 @@ def test_utilisation_counts_every_row() -> None:
     """Links, then shared capacities: load over capacity."""
     made = plan(fabric("g0-s0:10, g1-s0:40", shared="0: 16; 1: 64"))
     assert utilisation(made).tolist() == pytest.approx([0.8, 0.8, 0.2, 0.2, 1.0, 0.25])
+
+
+@pytest.mark.parametrize("routing", ["spray", "spray-cables", "ecmp"])
+def test_utilisation_counts_shares(routing: str) -> None:
+    """Tree by tree, hop by hop: two cables share what is sprayed, and no hash sends less than all over one."""
+    made = plan(fabric("g0-s0:4, g0-s0:4, g1-s0:8, g2-s0:8, g2-s0:2"), "allgather", routing=routing)
+    loads = np.zeros(len(made.topology.links))
+    for tree in made.trees:
+        shares = np.ones(tree.route_links.size) if tree.route_share is None else tree.route_share
+        for e, share in zip(tree.route_links.tolist(), shares.tolist(), strict=True):
+            loads[e] += tree.rate * share
+    capacity = np.array([link.capacity for link in made.topology.links])
+    np.testing.assert_allclose(utilisation(made), loads / capacity, rtol=1e-12)
+    assert utilisation(made).max() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_many_paths_are_counted_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums do not depend on how many trees are looked at together."""
+    made = plan(catalog("torus:3x3"), "alltoall")
+    whole, times = utilisation(made), timing(made)
+    monkeypatch.setattr("dualcoll.diagnosis.batches.MANY_HOPS", 7)
+    np.testing.assert_allclose(utilisation(made), whole, rtol=1e-12)
+    assert timing(made) == times
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,13 @@ class _Search:
 
 
 def least_cut(topology: Topology, fabric: FabricArrays, workload: Workload) -> Cut | None:
-    """The side that limits the workload the most, as far as it was found; None for a total, which no single cut limits."""
-    if workload.objective is Objective.TOTAL:
-        return None
+    """The side that limits the workload the most, as far as it was found.
+
+    None for a total, which no single cut limits, and where there is nothing to carry.
+    """
     search = _Search(fabric, len(topology.nodes), workload)
+    if workload.objective is Objective.TOTAL or not search.demands:
+        return None
     for side in _obvious(topology, workload):
         search.offer(side)
     exact = len(workload.groups) == 1
