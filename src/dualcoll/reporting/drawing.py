@@ -49,8 +49,9 @@ LETTER = 0.56  # of the font size, the mean width of a letter
 
 def headline(plan: Plan) -> str:
     """The result in one line, such as "AllReduce of 32 ranks: 250 GB/s, at most 258.065 GB/s (gap 3.12 %)"."""
+    what = describe(plan.workload, plan.topology)
     return (
-        f"{describe(plan.workload, plan.topology)}: {format_bandwidth(plan.algbw)}, "
+        f"{what[0].upper()}{what[1:]}: {format_bandwidth(plan.algbw)}, "
         f"at most {format_bandwidth(plan.bound)} (gap {gap_text(plan)})"
     )
 

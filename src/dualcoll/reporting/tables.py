@@ -6,47 +6,45 @@ from collections import Counter
 from typing import Any
 
 from dualcoll.certificates import Proof
-from dualcoll.collectives.catalogue import title
 from dualcoll.collectives.description import describe
 from dualcoll.collectives.workload import Pattern
 from dualcoll.diagnosis.bisection import bisection
 from dualcoll.diagnosis.cut_words import cut_text
 from dualcoll.diagnosis.timing import Timing, timing
 from dualcoll.plans.model import Plan, Tradeoff
+from dualcoll.reporting.words import (
+    FORWARDING,
+    RELAY,
+    counts_text,
+    each_rate,
+    group_texts,
+    rate_text,
+    routing_text,
+    size_text,
+    structure,
+    trees_per_demand,
+)
 from dualcoll.routing.model import RoutingKind
 from dualcoll.topology.arrays import reversal
-from dualcoll.topology.model import Forwarding, Kind, Topology
+from dualcoll.topology.model import Kind, Topology
 from dualcoll.units import format_bandwidth, format_fraction, format_size, format_time
 
 __all__ = ["plan_record", "plan_text", "proof_record", "proof_text", "topology_record", "topology_text"]
 
 GB = 1e9
 SHOWN = 8  # lines of a list before it is cut short
+MANY_GROUPS = 256
 MANY_RANKS = 256  # for a search of the bisection
-
-_FORWARDING = {
-    Forwarding.SWITCHES: "switches only: GPUs and hosts, taking part or not, forward nothing for others (--forward all)",
-    Forwarding.ALL: "switches and every GPU and host, also those that take no part",
-}
-_RELAY = {
-    True: "ranks of a group pass on what one of them sends another; each hop is a send (--no-relay)",
-    False: "no rank passes on what another sends",
-}
-_ROUTING = {
-    RoutingKind.SINGLE: "the plan chooses a path for each logical edge of each tree",
-    RoutingKind.SPRAY: "the network sprays packets over all next hops on shortest allowed paths, equally over neighbours",
-    RoutingKind.SPRAY_CABLES: "the network sprays packets over all next hops on shortest allowed paths, equally over cables",
-    RoutingKind.SPRAY_HOPS: "the network sprays packets over all next hops on shortest paths, whatever forwards or not",
-    RoutingKind.ECMP: "the network hashes each logical edge to one shortest allowed path",
-}
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
     """What ``--json`` prints: bandwidths in GB/s (1e9 bytes/s), times in seconds; ``ranks`` and ``trees`` are counts."""
     times = timing(plan)
     names = plan.topology.describe_links()
+    per_demand = trees_per_demand(plan)
     return {
         "collective": plan.collective,
+        "workload": describe(plan.workload, plan.topology),
         "topology": plan.topology.name,
         "ranks": len(plan.participants),
         "size_bytes": plan.size,
@@ -54,26 +52,20 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "forward": str(plan.forwarding),
         "relay": plan.relay,
         "routing": str(plan.routing.kind),
+        "routing_seed": plan.routing.seed if plan.routing.kind is RoutingKind.ECMP else None,
         "algbw_GBps": plan.algbw / GB,
         "busbw_GBps": None if plan.busbw is None else plan.busbw / GB,
+        **_each_record(plan),
         "bound_algbw_GBps": plan.bound / GB,
         "in_network_bound_GBps": None if plan.in_network is None else plan.in_network.rate / GB,
         "cut": cut_text(plan),
         "bisection_GBps": _bisection_bracket(plan),
         "gap": plan.gap,
         "outcome": str(plan.outcome),
-        "groups": [
-            {
-                "name": group.name,
-                "collective": group.collective,
-                "ranks": len(group.ranks),
-                "size_bytes": group.size,
-                "rate_GBps": rate / GB,
-                "time_s": group.size / rate if rate > 0 else None,
-            }
-            for group, rate in zip(plan.workload.groups, plan.group_rates(), strict=True)
-        ],
+        "groups": _group_records(plan),
         "trees": len(plan.trees),
+        "demands": per_demand.size,
+        "trees_per_demand": [int(per_demand.min()), int(per_demand.max())],
         "depth": times.depth,
         "pareto": [
             {"trees": one.trees, "algbw_GBps": one.rate / GB, "of_bound": one.rate / plan.bound, "depth": one.depth}
@@ -100,58 +92,84 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _each_record(plan: Plan) -> dict[str, float | None]:
+    each = each_rate(plan)
+    return {
+        key: each[1] / GB if each is not None and each[0] == what else None
+        for key, what in (("root_rate_GBps", "root"), ("pair_rate_GBps", "ordered pair"))
+    }
+
+
+def _group_records(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": group.name,
+            "collective": group.collective,
+            "ranks": len(group.ranks),
+            "size_bytes": group.size,
+            "rate_GBps": rate / GB,
+            "time_s": group.size / rate if rate > 0 else None,
+        }
+        for group, rate in zip(plan.workload.groups, plan.group_rates(), strict=True)
+    ]
+
+
 def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
     """The plan for people, as (label, text) lines; a label that is empty continues the one above."""
     times = timing(plan)
     name = plan.topology.name or "the fabric"
-    lines = [("workload", f"{describe(plan.workload, plan.topology)} on {name}, {_size_text(plan)}")]
+    carriers = structure(plan)
+    lines = [("workload", f"{describe(plan.workload, plan.topology)} on {name}, {size_text(plan)}")]
     if not bound_only:
-        busbw = "" if plan.busbw is None else f", busbw {format_bandwidth(plan.busbw)}"
         lines += [
-            ("algbw", f"{format_bandwidth(plan.algbw)}{busbw}{_each(plan)}"),
-            ("time", f"{format_time(times.total)} predicted, of which {format_time(times.fill)} fills the trees"),
+            ("algbw", rate_text(plan)),
+            ("time", f"{format_time(times.total)} predicted, of which {format_time(times.fill)} fills the {carriers}"),
         ]
-    who = "a" if bound_only else "this"
-    proved = f"{who} plan reaches it" if plan.gap < 1e-9 else f"{who} plan is within {format_fraction(plan.gap)} of it"
+    lines += _bound_lines(plan, times, "a" if bound_only else "this")
     lines.append(
-        ("bound", f"{format_bandwidth(plan.bound)} algbw is the most without computing in the network, and {proved}")
-    )
-    if plan.in_network is not None:
-        lines += [
-            (
-                "",
-                f"{format_bandwidth(plan.in_network.rate)} is the most if every node forwards, multicasts and reduces "
-                "(NVLS, SHARP)",
-            ),
-            ("cut", str(cut_text(plan))),
-        ]
-    bracket = _bisection_bracket(plan)
-    if bracket is not None:
-        low, high = (format_bandwidth(end * GB) for end in bracket)
-        found = f"{high}" if low == high else f"between {low} and {high}"
-        lines.append(("bisection", f"{found} from one half of the ranks to the other, where it is least"))
-    lines += [
-        ("", f"{format_time(times.latency_bound)} is the least time of any schedule, from link latencies alone"),
         (
             "outcome",
             f"{plan.outcome}: {plan.outcome.advice} (gap {format_fraction(plan.gap)}, {plan.seconds:.2f} s, "
             f"{plan.iterations} oracle calls)",
-        ),
-    ]
-    if len(plan.workload.groups) > 1 and not bound_only:
-        lines += _labelled("groups", _group_texts(plan))
+        )
+    )
     if not bound_only:
-        lines.append((_structures(plan), f"{len(plan.trees)}, at most {times.depth} logical edges from end to end"))
+        groups = group_texts(plan)
+        lines += _labelled("groups", groups if len(groups) > 1 else [], MANY_GROUPS)
+        edges = "1 logical edge" if times.depth == 1 else f"{times.depth} logical edges"
+        lines.append((carriers, f"{counts_text(plan)}, at most {edges} from end to end"))
     lines += _labelled("pareto", [_tradeoff_text(one, plan.bound) for one in plan.frontier], len(plan.frontier))
     lines += _labelled("beside", [f"{format_bandwidth(one.rate)}: {one.text}" for one in plan.alternatives])
     lines += _labelled("limit", [f"{100 * group.price_share:.3g} %: {group.text}" for group in plan.bottleneck])
-    lines.append(("forward", _FORWARDING[plan.forwarding]))
+    lines.append(("forward", FORWARDING[plan.forwarding]))
     if any(demand.pattern is Pattern.SEND for demand in plan.workload.demands()):
-        lines.append(("relay", _RELAY[plan.relay]))
-    lines.append(("routing", _ROUTING[plan.routing.kind]))
+        lines.append(("relay", RELAY[plan.relay]))
+    lines.append(("routing", routing_text(plan.routing)))
     lines += _labelled("rates", [f"{source} ({count} links)" for source, count in _sources(plan.topology)])
     lines += _labelled("assumed", list(plan.topology.notes))
     return lines + _labelled("warning", _warnings(plan, times))
+
+
+def _bound_lines(plan: Plan, times: Timing, who: str) -> list[tuple[str, str]]:
+    proved = f"{who} plan reaches it" if plan.gap < 1e-9 else f"{who} plan is within {format_fraction(plan.gap)} of it"
+    lines = [
+        ("bound", f"{format_bandwidth(plan.bound)} algbw is the most without computing in the network, and {proved}")
+    ]
+    if plan.in_network is not None:
+        most = format_bandwidth(plan.in_network.rate)
+        lines.append(("", f"{most} is the most if every node forwards, multicasts and reduces (NVLS, SHARP)"))
+    lines.append(
+        ("", f"{format_time(times.latency_bound)} is the least time of any schedule, from link latencies alone")
+    )
+    cut = cut_text(plan)
+    if cut is not None:
+        lines.append(("cut", cut))
+    bracket = _bisection_bracket(plan)
+    if bracket is not None:
+        low, high = (format_bandwidth(end * GB) for end in bracket)
+        found = high if low == high else f"between {low} and {high}"
+        lines.append(("bisection", f"{found} from one half of the ranks to the other, where it is least"))
+    return lines
 
 
 def _bisection_bracket(plan: Plan) -> list[float] | None:
@@ -160,36 +178,6 @@ def _bisection_bracket(plan: Plan) -> list[float] | None:
         return None
     found = bisection(plan.topology, plan.participants, plan.algbw / len(plan.participants), plan.link_prices)
     return [found.lower / GB, found.upper / GB]
-
-
-def _size_text(plan: Plan) -> str:
-    if plan.collective == "alltoallv":
-        return f"at most {format_size(plan.size)} a rank"
-    return format_size(plan.size) if len({group.size for group in plan.workload.groups}) == 1 else "of several sizes"
-
-
-def _each(plan: Plan) -> str:
-    """The rate that the collective's own words count: of each root, or of each ordered pair."""
-    group = plan.workload.groups[0]
-    if len(plan.workload.groups) > 1 or group.parts:
-        return ""
-    if plan.collective in ("allgather", "reducescatter"):
-        return f", {format_bandwidth(plan.algbw / len(group.ranks))} a root"
-    if plan.collective == "alltoall":
-        return f", {format_bandwidth(plan.algbw / len(group.ranks))} a pair"
-    return ""
-
-
-def _group_texts(plan: Plan) -> list[str]:
-    return [
-        f"{group.name}: {title(group.collective)} of {len(group.ranks)} ranks, {format_size(group.size)} at "
-        f"{format_bandwidth(rate)}" + (f", {format_time(group.size / rate)}" if rate > 0 else ", never done")
-        for group, rate in zip(plan.workload.groups, plan.group_rates(), strict=True)
-    ]
-
-
-def _structures(plan: Plan) -> str:
-    return "paths" if all(demand.pattern is Pattern.SEND for demand in plan.workload.demands()) else "trees"
 
 
 def proof_record(proof: Proof) -> dict[str, Any]:
@@ -215,6 +203,9 @@ def proof_text(proof: Proof) -> list[tuple[str, str]]:
     if proof.in_network_bound is not None:
         most = format_bandwidth(float(proof.in_network_bound))
         lines.append(("", f"{most} if every node forwards, multicasts and reduces"))
+    if len(proof.group_rates) > 1:
+        low, high = (format_bandwidth(float(end(proof.group_rates))) for end in (min, max))
+        lines.append(("groups", f"{len(proof.group_rates)}, at {low if low == high else f'{low} to {high}'} each"))
     return lines
 
 
