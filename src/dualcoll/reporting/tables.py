@@ -20,8 +20,10 @@ from dualcoll.reporting.words import (
     group_texts,
     rate_text,
     routing_text,
+    sends_only,
     size_text,
     structure,
+    subject,
     trees_per_demand,
 )
 from dualcoll.routing.model import RoutingKind
@@ -119,7 +121,8 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
     times = timing(plan)
     name = plan.topology.name or "the fabric"
     carriers = structure(plan)
-    lines = [("workload", f"{describe(plan.workload, plan.topology)} on {name}, {size_text(plan)}")]
+    what, of_whom = subject(plan)
+    lines = [(what, f"{of_whom} on {name}, {size_text(plan)}")]
     if not bound_only:
         lines += [
             ("algbw", rate_text(plan)),
@@ -137,7 +140,8 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
         groups = group_texts(plan)
         lines += _labelled("groups", groups if len(groups) > 1 else [], MANY_GROUPS)
         edges = "1 logical edge" if times.depth == 1 else f"{times.depth} logical edges"
-        lines.append((carriers, f"{counts_text(plan)}, at most {edges} from end to end"))
+        ends = "end to end" if sends_only(plan) else "root to leaf"
+        lines.append((carriers, f"{counts_text(plan)}, at most {edges} from {ends}"))
     lines += _labelled("pareto", [_tradeoff_text(one, plan.bound) for one in plan.frontier], len(plan.frontier))
     lines += _labelled("beside", [f"{format_bandwidth(one.rate)}: {one.text}" for one in plan.alternatives])
     lines += _labelled("limit", [f"{100 * group.price_share:.3g} %: {group.text}" for group in plan.bottleneck])

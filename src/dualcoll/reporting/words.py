@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualcoll.collectives.catalogue import title
+from dualcoll.collectives.description import describe
 from dualcoll.collectives.workload import Demand, Objective, Pattern
 from dualcoll.plans.model import Phase, Plan
 from dualcoll.routing.model import Routing, RoutingKind
@@ -24,6 +25,7 @@ __all__ = [
     "sends_only",
     "size_text",
     "structure",
+    "subject",
     "trees_per_demand",
 ]
 
@@ -58,6 +60,16 @@ def sends_only(plan: Plan) -> bool:
 def structure(plan: Plan, count: int = 2) -> str:
     """What carries data: "trees", or "paths" where everything goes from one rank to one other; "tree" or "path" of one."""
     return ("path" if sends_only(plan) else "tree") + "s" * (count != 1)
+
+
+def subject(plan: Plan) -> tuple[str, str]:
+    """What is planned, and of whom: ``("AllGather", "of 32 ranks")`` or ``("AllReduce", "8 groups of 4 ranks")``."""
+    text = describe(plan.workload, plan.topology)
+    if len(plan.workload.groups) > 1 and plan.collective != "mix":
+        what = title(plan.collective)
+        return what, text.removesuffix(f", {what} each")
+    what, _, of_whom = text.partition(" ")
+    return what, of_whom
 
 
 def demand_text(plan: Plan, demand: Demand) -> str:
@@ -126,7 +138,7 @@ def trees_per_demand(plan: Plan) -> NDArray[np.int64]:
 
 def counts_text(plan: Plan) -> str:
     """Text such as ``"31"``, ``"60 for 16 demands, 2 to 5 each"`` or ``"109 and 992 paths for 1032 demands, 1 to 2 each"``."""
-    paths = sum(tree.phase[0] == Phase.SEND for tree in plan.trees)
+    paths = sum(int(tree.phase[0]) == Phase.SEND for tree in plan.trees)
     count = f"{len(plan.trees)}"
     if 0 < paths < len(plan.trees):
         count = f"{len(plan.trees) - paths} and {paths} path{'s' * (paths != 1)}"
