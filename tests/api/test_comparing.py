@@ -54,6 +54,7 @@ def test_sizes_double_or_are_listed() -> None:
     assert sizes_of("1K:8K") == [1024, 2048, 4096, 8192]
     assert sizes_of("3M,1K") == [1024, 3 * 2**20]
     assert sizes_of(["2K", 7]) == [7, 2048]
-    for wrong in ("8K:1K", "x", "", []):
+    unusable: tuple[str | list[int | str], ...] = ("8K:1K", "x", "", [])
+    for wrong in unusable:
         with pytest.raises(InputError):
             sizes_of(wrong)

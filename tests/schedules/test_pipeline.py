@@ -80,7 +80,7 @@ def test_what_cannot_be_is_refused(asked: dict[str, int], message: str) -> None:
     """Whole messages."""
     made = plan(catalog("ring:3"), stop=Gap(0.1))
     with pytest.raises(InputError) as caught:
-        pipelined(made, **asked)  # type: ignore[arg-type]
+        pipelined(made, **asked)
     assert str(caught.value) == message
 
 
