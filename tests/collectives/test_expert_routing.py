@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dualcoll.collectives.expert_routing import ExpertRouting, Overflow, expert_demand, place_tokens
@@ -80,6 +80,7 @@ def one_by_one(asked: ExpertRouting) -> list[int]:
     return list(loads.tolist())
 
 
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(routings())
 def test_rerouting_in_bulk_is_rerouting_one_by_one(asked: ExpertRouting) -> None:
     """The same loads as when every token looks for the least loaded expert itself."""
