@@ -99,12 +99,13 @@ def measure(instance: Instance, *, small: bool) -> dict[str, Any]:
 
 def measure_run(run: Run, *, small: bool) -> dict[str, Any]:
     """Do one thing with a schedule here and now."""
-    sends, seconds, figure = run.do(small)
+    sends, seconds, spent, figure = run.do(small)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "name": run.name,
         "sends": sends,
         "seconds": seconds,
+        "CPU_s": spent,
         "MiB": peak,
         "figure": figure,
         "reach": run.reach,
@@ -187,7 +188,8 @@ def _row(record: dict[str, Any]) -> str:
 
 
 def _run_row(record: dict[str, Any]) -> str:
-    cells = (f"{record['sends']:,} sends", f"{record['seconds']:.2f} s", f"{record['MiB']:.0f} MiB", record["figure"])
+    times = f"{record['seconds']:.2f} s ({record['CPU_s']:.2f} CPU s)"
+    cells = (f"{record['sends']:,} sends", times, f"{record['MiB']:.0f} MiB", record["figure"])
     return f"{record['name']}: {', '.join(cells)} (to reach: {record['reach']})"
 
 
