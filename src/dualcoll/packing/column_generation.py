@@ -160,10 +160,12 @@ def _spread(best: _Best, random: np.random.Generator) -> Outcome | None:
     batches = len(problem.oracle.batches)
     rounds = max(1, ROUNDS // batches)
     levels = min(MOST_LEVELS, max(1, math.ceil(-math.log2(max(best.meter.stop.gap, 1e-9))) + SPARE_LEVELS))
+    # without an LP to mend it, half of the gap is left free for what does not fit
+    target = best.bound * (1 - best.meter.stop.gap / 2 * (problem.part.size > MANY_DEMANDS))
     for shape in _tried_shapes(best.shape):
         if not len(best.pool) or not best.meter.spent:
             schedule = Schedule(levels, rounds)
-            rates = spread_packing(problem, best.prices, best.bound, best.pool, schedule, shape, random, over)
+            rates = spread_packing(problem, best.prices, target, best.pool, schedule, shape, random, over)
             best.propose(rates)
     return best.ended()
 
