@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dualcoll.classical.parts import equal_boxes, shard_sizes
+from dualcoll.classical.parts import equal_boxes, pair_sizes, shard_sizes
 from dualcoll.collectives.contract import make_contract
 from dualcoll.schedules.builder import ScheduleBuilder
 from dualcoll.schedules.ir import Schedule
@@ -96,8 +96,7 @@ def binomial_scatter(ranks: int, size: int, root: int = 0) -> Schedule:
 
 def _builder(ranks: int, size: int, matrix: Ints | None, name: str) -> ScheduleBuilder:
     if matrix is None:
-        sizes = np.tile(shard_sizes(size, ranks, 1), ranks)
-        return ScheduleBuilder(make_contract("alltoall", ranks), sizes, name=name)
+        return ScheduleBuilder(make_contract("alltoall", ranks), pair_sizes(size, ranks), name=name)
     return ScheduleBuilder(make_contract("alltoallv", ranks), matrix.ravel(), name=name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualcoll.classical.parts import shard_sizes
+from dualcoll.classical.parts import pair_sizes, shard_sizes
 from dualcoll.collectives.contract import make_contract
 from dualcoll.schedules.builder import ScheduleBuilder
 from dualcoll.schedules.ir import Schedule
@@ -27,9 +27,7 @@ def bruck_all_gather(ranks: int, size: int) -> Schedule:
 
 def bruck_all_to_all(ranks: int, size: int) -> Schedule:
     """What has to go d places up moves by 2^k in round k if d has that bit: fewer messages, more bytes."""
-    builder = ScheduleBuilder(
-        make_contract("alltoall", ranks), np.tile(shard_sizes(size, ranks, 1), ranks), name="bruck"
-    )
+    builder = ScheduleBuilder(make_contract("alltoall", ranks), pair_sizes(size, ranks), name="bruck")
     step = 1
     src, dst = np.divmod(np.arange(ranks * ranks), ranks)
     apart = (dst - src) % ranks

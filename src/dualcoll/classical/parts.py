@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dualcoll.errors import InputError
 
-__all__ = ["PIECES", "equal_boxes", "even_sizes", "good_pieces", "shard_sizes"]
+__all__ = ["PIECES", "equal_boxes", "even_sizes", "good_pieces", "pair_sizes", "shard_sizes"]
 
 Ints = NDArray[np.int64]
 
@@ -28,6 +28,12 @@ def even_sizes(size: int, parts: int) -> Ints:
 def shard_sizes(size: int, shards: int, pieces: int) -> Ints:
     """The same for shards that are cut into pieces each, int64 (shards * pieces,)."""
     return np.concatenate([even_sizes(int(shard), pieces) for shard in even_sizes(size, shards)])
+
+
+def pair_sizes(size: int, ranks: int) -> Ints:
+    """What each rank has for each, int64 (ranks * ranks,): so that every rank sends, and gets, ``size`` bytes in all."""
+    src, dst = np.divmod(np.arange(ranks * ranks), ranks)
+    return even_sizes(size, ranks)[(dst - src) % ranks]
 
 
 def equal_boxes(boxes: Sequence[Sequence[int]]) -> Ints:
