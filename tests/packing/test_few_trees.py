@@ -153,3 +153,13 @@ def test_the_table_needs_the_method_auto() -> None:
     with pytest.raises(InputError) as caught:
         plan(catalog("star:4"), method="garg-konemann", stop=Gap(0.1), pareto=True)
     assert str(caught.value) == "method garg-konemann: the table of fewer trees needs the method auto"
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_every_root_of_an_allgather_keeps_the_limit(most: int) -> None:
+    """The limit is one for each demand, and the loss is proved by the bound."""
+    made = plan(catalog("dgx-h100:boxes=2"), "allgather", max_trees=most, stop=Gap(0.01))
+    check(made)
+    counts = np.bincount([tree.demand for tree in made.trees], minlength=16)
+    assert 1 <= counts.min() <= counts.max() <= most
+    assert made.value >= 0.6 * made.bound

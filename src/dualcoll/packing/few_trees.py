@@ -62,8 +62,9 @@ def fewer(
             break
         before = len(pool)
         schedule = Schedule(levels, most // levels)
-        spread_packing(problem, packing.prices, part * packing.bound, pool, schedule, tried, random)
-        found, worth = best_rates(pool, np.arange(before, len(pool)))
+        made = spread_packing(problem, packing.prices, part * packing.bound, pool, schedule, tried, random)
+        made[:before] = 0.0
+        found, worth = best_rates(pool, _fastest(pool, made, np.flatnonzero(made), most))
         if worth > value:
             best, value = found, worth
     used = np.flatnonzero(best)
@@ -126,14 +127,19 @@ def best_rates(pool: ColumnPool, columns: Ints) -> tuple[Floats, float]:
 def _dropped(pool: ColumnPool, rates: Floats, most: int) -> Ints:
     """Column numbers left when each demand's slowest are dropped a few at a time and the rest is optimised again."""
     columns = np.flatnonzero(rates)
-    demand = np.array([column.demand for column in pool.columns])
     while True:
-        kept: list[Ints] = []
-        for j in np.unique(demand[columns]):
-            mine = columns[demand[columns] == j]
-            leave = max(most, int(mine.size - max(1, DROP * (mine.size - most))))
-            kept.append(mine[np.argsort(-rates[mine], kind="stable")[:leave]])
-        left = np.sort(np.concatenate(kept))
+        left = _fastest(pool, rates, columns, most, DROP)
         if left.size == columns.size:
             return columns
         rates, columns = best_rates(pool, left)[0], left
+
+
+def _fastest(pool: ColumnPool, rates: Floats, columns: Ints, most: int, part: float = 1.0) -> Ints:
+    """Of the columns each demand's fastest, so that a part of those beyond ``most``, at least one, is dropped."""
+    demand = np.array([pool.columns[t].demand for t in columns], np.int64)
+    kept: list[Ints] = []
+    for j in np.unique(demand):
+        mine = columns[demand == j]
+        leave = max(most, int(mine.size - max(1, part * (mine.size - most))))
+        kept.append(mine[np.argsort(-rates[mine], kind="stable")[:leave]])
+    return np.sort(np.concatenate(kept)) if kept else columns
