@@ -80,7 +80,7 @@ def _uneven(topology: Topology, collective: str, seed: int) -> Workload:
 
 @pytest.mark.parametrize("collective", [*COLLECTIVES, "alltoallv"])
 @pytest.mark.parametrize("kind", ["switched", "one-way"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_least_cut_is_the_least_of_all_node_sets(seed: int, kind: str, collective: str) -> None:
     """Every collective, with uneven parts, against all subsets."""
     topology = random_case(kind, seed)

@@ -130,6 +130,8 @@ def _links(topology: Topology, side: Side, *, leaves: bool) -> str:
         text = f"over {len(crossing)} {kinds.pop() if len(kinds) == 1 else ''}links of {size}"
     together = Sides(fabric_arrays(topology), len(topology.nodes), ()).leaving(side)
     plain = low == high and together >= len(crossing) * low * (1 - TIGHT)
+    if len(crossing) == 1 and not plain:
+        return f"{text}, held to {format_bandwidth(together)} by a shared capacity"
     return text if plain else f"{text}, {format_bandwidth(together)} together"
 
 
