@@ -44,7 +44,8 @@ def alpha_beta_time(name: str, collective: str, place: Place, alpha: float, beta
     """Seconds where every rank has one port of one speed, and all ranks keep step.
 
     A round takes ``alpha`` and the most bytes that a rank sends or hears in it times ``beta``. Where pieces follow one another
-    this is what every round takes in the middle, so that filling and draining count a little too much.
+    this is what every round takes in the middle, so that filling and draining count a little too much. Where a piece may leave
+    while the one before is on its way, as in the simulation, ``alpha`` counts less often than here.
 
     Args:
         name, collective, place: as for :func:`closed_form`; of pieces the best number is taken where the place gives none.
