@@ -24,6 +24,7 @@ from dualcoll.reporting.drawing import (
     line_widths,
     paths,
 )
+from dualcoll.reporting.groups import group_fills
 from dualcoll.reporting.layout import layout
 from dualcoll.reporting.markers import add_nodes
 from dualcoll.topology.model import Topology
@@ -67,7 +68,7 @@ def link_load_figure(plan: Plan) -> go.Figure:
     add_strokes(figure, halos)
     add_strokes(figure, [stroke for _, stroke in sorted(strokes, key=lambda item: item[0])])
     _add_color_bar(figure)
-    add_nodes(figure, topology, place, frozenset(plan.participants))
+    add_nodes(figure, topology, place, group_fills(plan))
     return figure
 
 

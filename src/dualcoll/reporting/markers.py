@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -14,11 +15,14 @@ from dualcoll.reporting.layout import Layout
 from dualcoll.topology.model import Kind, Topology
 from dualcoll.units import format_bandwidth
 
-__all__ = ["add_nodes"]
+__all__ = ["Fills", "add_nodes"]
 
 Floats = NDArray[np.float64]
 
 LABEL_SIZE = 9.5  # px
+IDLE = "#dfe4e9"
+FEW = 6  # groups of one rank that are named
+MOST_NAMED = 8  # groups in the legend
 _SHAPES = {
     Kind.GPU: ("circle", "#ffffff", "GPU"),
     Kind.HOST: ("circle", "#e6ebf0", "host"),
@@ -29,20 +33,33 @@ _SHAPES = {
 }
 
 
-def add_nodes(
-    figure: go.Figure, topology: Topology, place: Layout, participants: Collection[int] | None = None
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Fills:
+    """Colours of ranks by what they take part in.
+
+    Attributes:
+        color: of each node that takes part. groups: names of the groups of each, where there are several groups.
+        legend: colours of groups by name, those that some rank is coloured by; the legend names them if they are few.
+    """
+
+    color: Mapping[int, str]
+    groups: Mapping[int, Sequence[str]]
+    legend: Mapping[str, str]
+
+
+def add_nodes(figure: go.Figure, topology: Topology, place: Layout, taking_part: Fills | None = None) -> None:
     """Draw the nodes, one trace a kind; ranks that take no part are grey. Labels are left out where they would overlap."""
     drawn = [i for i in range(len(topology.nodes)) if place.drawn(i)]
     if not drawn:
         return
     sizes, labels, sides = _fitted(topology, place, drawn)
     rank_of = {node: rank for rank, node in enumerate(topology.ranks)}
+    legend = {} if taking_part is None or len(taking_part.legend) > MOST_NAMED else taking_part.legend
     for kind, (symbol, fill, word) in _SHAPES.items():
         mine = [i for i in drawn if topology.nodes[i].kind is kind]
         if not mine:
             continue
-        fills = [fill if participants is None or i in participants or not _ranked(kind) else "#dfe4e9" for i in mine]
+        fills = [fill if taking_part is None or not _ranked(kind) else taking_part.color.get(i, IDLE) for i in mine]
         dark = kind is Kind.SWITCH
         figure.add_scatter(
             x=place.x[mine].round(1).tolist(),
@@ -58,11 +75,14 @@ def add_nodes(
             text=[labels[i] for i in mine],
             textposition=[f"{sides[i]} center" for i in mine],
             textfont={"size": LABEL_SIZE, "color": ["#ffffff" if dark and sides[i] == "middle" else INK for i in mine]},
-            customdata=[_about(topology, i, rank_of) for i in mine],
+            customdata=[_about(topology, i, rank_of, taking_part) for i in mine],
             hovertemplate="%{customdata}<extra></extra>",
             name=word,
-            showlegend=True,
+            showlegend=not (legend and _ranked(kind)),
         )
+    for name, color in legend.items():
+        marker = {"symbol": "circle", "size": 14, "color": color, "line": {"color": "#3d4c5c", "width": 1.2}}
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=escaped(name, 24), hoverinfo="skip")
 
 
 def _ranked(kind: Kind) -> bool:
@@ -117,12 +137,16 @@ def _pull(topology: Topology, place: Layout) -> Floats:
     return pull
 
 
-def _about(topology: Topology, i: int, rank_of: dict[int, int]) -> str:
+def _about(topology: Topology, i: int, rank_of: dict[int, int], taking_part: Fills | None) -> str:
     node = topology.nodes[i]
     lines = [f"<b>{escaped(node.name)}</b>", role(topology, i)]
     if i in rank_of:
         lines[1] += f", rank {rank_of[i]}"
     if node.box is not None:
         lines.append(f"in box {escaped(node.box)}")
+    names = [] if taking_part is None else [escaped(name, 40) for name in taking_part.groups.get(i, ())]
+    if names:
+        more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+        lines.append(f"group{'s' * (len(names) > 1)} {', '.join(names[:FEW])}{more}")
     lines += [f"port of {format_bandwidth(port)}, not cabled" for port in node.ports[:4]]
     return "<br>".join(lines)

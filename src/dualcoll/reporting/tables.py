@@ -7,7 +7,6 @@ from typing import Any
 
 from dualcoll.certificates import Proof
 from dualcoll.collectives.description import describe
-from dualcoll.collectives.workload import Pattern
 from dualcoll.diagnosis.bisection import bisection
 from dualcoll.diagnosis.cut_words import cut_text
 from dualcoll.diagnosis.timing import Timing, timing
@@ -20,7 +19,7 @@ from dualcoll.reporting.words import (
     group_texts,
     rate_text,
     routing_text,
-    sends_only,
+    sends,
     size_text,
     structure,
     subject,
@@ -120,13 +119,16 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
     """The plan for people, as (label, text) lines; a label that is empty continues the one above."""
     times = timing(plan)
     name = plan.topology.name or "the fabric"
-    carriers = structure(plan)
+    kinds = sends(plan)
     what, of_whom = subject(plan)
     lines = [(what, f"{of_whom} on {name}, {size_text(plan)}")]
     if not bound_only:
         lines += [
             ("algbw", rate_text(plan)),
-            ("time", f"{format_time(times.total)} predicted, of which {format_time(times.fill)} fills the {carriers}"),
+            (
+                "time",
+                f"{format_time(times.total)} predicted, of which {format_time(times.fill)} fills the {structure(plan)}",
+            ),
         ]
     lines += _bound_lines(plan, times, "a" if bound_only else "this")
     lines.append(
@@ -137,16 +139,15 @@ def plan_text(plan: Plan, *, bound_only: bool = False) -> list[tuple[str, str]]:
         )
     )
     if not bound_only:
-        groups = group_texts(plan)
-        lines += _labelled("groups", groups if len(groups) > 1 else [], MANY_GROUPS)
+        lines += _labelled("groups", group_texts(plan) if len(plan.workload.groups) > 1 else [], MANY_GROUPS)
         edges = "1 logical edge" if times.depth == 1 else f"{times.depth} logical edges"
-        ends = "end to end" if sends_only(plan) else "root to leaf"
-        lines.append((carriers, f"{counts_text(plan)}, at most {edges} from {ends}"))
+        ends = "root to leaf" if False in kinds else "end to end"
+        lines.append(("trees" if False in kinds else "paths", f"{counts_text(plan)}, at most {edges} from {ends}"))
     lines += _labelled("pareto", [_tradeoff_text(one, plan.bound) for one in plan.frontier], len(plan.frontier))
     lines += _labelled("beside", [f"{format_bandwidth(one.rate)}: {one.text}" for one in plan.alternatives])
     lines += _labelled("limit", [f"{100 * group.price_share:.3g} %: {group.text}" for group in plan.bottleneck])
     lines.append(("forward", FORWARDING[plan.forwarding]))
-    if any(demand.pattern is Pattern.SEND for demand in plan.workload.demands()):
+    if True in kinds:
         lines.append(("relay", RELAY[plan.relay]))
     lines.append(("routing", routing_text(plan.routing)))
     lines += _labelled("rates", [f"{source} ({count} links)" for source, count in _sources(plan.topology)])

@@ -22,7 +22,7 @@ __all__ = [
     "group_texts",
     "rate_text",
     "routing_text",
-    "sends_only",
+    "sends",
     "size_text",
     "structure",
     "subject",
@@ -37,6 +37,7 @@ RELAY = {
     True: "ranks of a group pass on what one of them sends another; each hop is a send (--no-relay)",
     False: "no rank passes on what another sends",
 }
+_SENDS = ("gather", "scatter", "alltoall", "alltoallv")
 _ROUTING = {
     RoutingKind.SINGLE: "the plan chooses a path for each logical edge of each tree",
     RoutingKind.SPRAY: "the network sprays packets over all next hops on shortest allowed paths, equally over neighbours",
@@ -52,14 +53,17 @@ def routing_text(routing: Routing) -> str:
     return f"{text} (seed {routing.seed})" if routing.kind is RoutingKind.ECMP else text
 
 
-def sends_only(plan: Plan) -> bool:
-    """Whether everything goes from one rank to one other."""
-    return all(demand.pattern is Pattern.SEND for demand in plan.workload.demands())
+def sends(plan: Plan) -> set[bool]:
+    """Whether groups have all their data go from one rank to one other: both answers where they differ in it."""
+    return {group.collective in _SENDS for group in plan.workload.groups}
 
 
 def structure(plan: Plan, count: int = 2) -> str:
-    """What carries data: "trees", or "paths" where everything goes from one rank to one other; "tree" or "path" of one."""
-    return ("path" if sends_only(plan) else "tree") + "s" * (count != 1)
+    """What carries data: "trees", "paths", or "trees and paths"; "tree" or "path" if it is one."""
+    found = sends(plan)
+    if len(found) > 1:
+        return "trees and paths"
+    return ("path" if found.pop() else "tree") + "s" * (count != 1)
 
 
 def subject(plan: Plan) -> tuple[str, str]:
