@@ -44,7 +44,7 @@ SEND = np.dtype(
         ("previous", np.int32),  # the send before it on its channel, or -1
         ("following", np.int32),  # the one after it
         ("waiting", np.int32),  # conditions not met yet
-        ("behind", np.int32),  # the next in the line in which it waits for a place
+        ("behind", np.int32),  # the next in the line in which it waits for a place; then who gave it one, or -1
         ("reduction", np.float64),  # seconds that it takes to reduce; 0 for a copy
         ("start", np.float64),  # seconds, as are all below; nan until known
         ("left", np.float64),
@@ -130,8 +130,8 @@ def land(
         for i in range(delivered_ptr[send], delivered_ptr[send + 1]):
             _less(sends, queue, rules, delivered[i], now)
         if watched and sends[send].src != sends[send].dst:
-            _give_place(sends, desks, queue, rules, started_ptr, started, sends[send].src, now)
-            _give_place(sends, desks, queue, rules, started_ptr, started, ranks + sends[send].dst, now)
+            _give_place(sends, desks, queue, rules, started_ptr, started, sends[send].src, send, now)
+            _give_place(sends, desks, queue, rules, started_ptr, started, ranks + sends[send].dst, send, now)
         send = sends[send].following
 
 
@@ -197,12 +197,21 @@ def _go_on(
 
 @nb.njit(cache=True)
 def _give_place(
-    sends: Sends, desks: Desks, queue: Queue, rules: Rules, started_ptr: Ints, started: Shorts, desk: int, now: float
+    sends: Sends,
+    desks: Desks,
+    queue: Queue,
+    rules: Rules,
+    started_ptr: Ints,
+    started: Shorts,
+    desk: int,
+    giver: int,
+    now: float,
 ) -> None:
     """Give a place to the first in line."""
     send = desks[desk].first
     if send < 0:
         desks[desk].room += 1
-    else:
-        desks[desk].first = sends[send].behind
-        _go_on(sends, desks, queue, rules, started_ptr, started, send, desk, now)
+        return
+    desks[desk].first = sends[send].behind
+    sends[send].behind = giver
+    _go_on(sends, desks, queue, rules, started_ptr, started, send, desk, now)

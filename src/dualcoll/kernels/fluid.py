@@ -88,11 +88,12 @@ def fluid(
                 rows[row].since = now
                 rows[row].mark = -1
             touched[0] = 0
-        now = queue[1].time if queue[0].number > 0 else np.inf
+        following = queue[1].time if queue[0].number > 0 else np.inf
         for k in range(count):
-            now = min(now, flows[active[k]].finish)
-        if now == np.inf:
+            following = min(following, flows[active[k]].finish)
+        if following == np.inf:
             break
+        now = following
         kept = 0
         for k in range(count):
             send = active[k]
@@ -104,7 +105,7 @@ def fluid(
             part(flows, uses, units, rows, send, picked, touched)
             _leave(sends, queue, rules, send, now, delay[send])
         count = kept
-    return width, held_by
+    return _fold(usage, now, width), held_by
 
 
 @nb.njit(cache=True)

@@ -63,27 +63,27 @@ class Options:
     """Assumptions of a simulation. All but the first two hold for both models.
 
     Attributes:
-        mode: the model; also as text.
+        mode: the model. (What is one of several may be given as text; it is the enumeration's member afterwards.)
         cut_through: alpha-beta only: whether bytes go on before the send's last one has come.
-        coupling: fluid only: what has one rate; also as text.
+        coupling: fluid only: what has one rate.
         depth: places of every channel (docs/semantics.md §5); None for as many as it takes.
         overhead: seconds that a channel spends on each send before its first byte moves.
         concurrency: the most sends that a rank has under way at once, out and again as many in; None for any number.
         reduction_speed: bytes/s that a rank reduces, one send after the other; None for no time at all.
-        protocol: NCCL's protocol, whose payload and least latencies then count; also as text; None for neither.
+        protocol: NCCL's protocol, whose payload and least latencies then count; None for neither.
 
     Raises:
         InputError: a value that is out of range or not known.
     """
 
-    mode: Mode = Mode.ALPHA_BETA
+    mode: Mode | str = Mode.ALPHA_BETA
     cut_through: bool = True
-    coupling: Coupling = Coupling.FLOW
+    coupling: Coupling | str = Coupling.FLOW
     depth: int | None = None
     overhead: float = 0.0
     concurrency: int | None = None
     reduction_speed: float | None = None
-    protocol: Protocol | None = None
+    protocol: Protocol | str | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("mode", Mode), ("coupling", Coupling), ("protocol", Protocol)):

@@ -16,7 +16,7 @@ from dualcoll.kernels.route_stages import levels, stages
 from dualcoll.schedules.ir import NONE, Routes, Schedule, previous_on_channel
 from dualcoll.schedules.ops import Op
 from dualcoll.schedules.order import describe_send, room_makers
-from dualcoll.simulation.options import PROTOCOLS, Options
+from dualcoll.simulation.options import PROTOCOLS, Options, Protocol
 from dualcoll.topology.arrays import FabricArrays, fabric_arrays
 from dualcoll.topology.model import Kind, Topology
 
@@ -113,7 +113,7 @@ def prepare(schedule: Schedule, options: Options) -> Prepared:
     delay = _per_route(np.maximum.reduceat(latency, place_ptr[:-1]) if row.size else latency, stage_ptr)
     extra = np.zeros(delay.size)
     if options.protocol is not None:
-        price = PROTOCOLS[options.protocol]
+        price = PROTOCOLS[Protocol(options.protocol)]
         cost = cost / price.payload
         least = np.array([price.nvlink, price.pci, price.network])[_distance(schedule.routes, schedule.topology)]
         extra = np.maximum(0.0, least - delay)
@@ -197,7 +197,7 @@ def _dispatch(
     sends["src"], sends["dst"], sends["reduction"] = schedule.src, schedule.dst, reduction
     previous = previous_on_channel(schedule)
     behind = np.flatnonzero(previous != NONE)
-    sends["previous"], sends["following"] = previous, NONE
+    sends["previous"], sends["following"], sends["behind"] = previous, NONE, NONE
     sends["following"][previous[behind]] = behind
     sends["waiting"] = previous != NONE
     for _, waits in (delivered, started):

@@ -66,7 +66,7 @@ def _fluid(schedule: Schedule, options: Options, ready: Prepared) -> Trace:
     flows, uses, units, rows = _shared(schedule, options, ready)
     spent = np.zeros((ready.rows.size, BINS))
     busy = np.bincount(uses["row"], uses["load"] * np.repeat(way.size, np.diff(way.service_ptr)), ready.rows.size)
-    width = float(busy.max(initial=way.tick)) / BINS
+    width = max(way.tick, float(busy.max(initial=0.0))) / BINS  # at least, if it ends as soon as it can
     delay = np.append(ready.delay, 0.0)[schedule.route]
     width, held = fluid(*ready.dispatch, flows, uses, units, rows, delay, spent, width)
     _check_finished(schedule, options, ready.sends["end"])
@@ -113,6 +113,7 @@ def _trace(
         options=options,
         kinds=frozenset((schedule.contract.collective, len(ranks)) for ranks in groups),
         size=schedule.size,
+        place_from=ready.sends["behind"].copy(),
         **times,
         rank_finish=finish,
         rows=ready.rows,

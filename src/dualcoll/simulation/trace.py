@@ -45,6 +45,7 @@ class Trace:
     Attributes:
         options: what was assumed.
         kinds: collective and number of ranks of each group. size: bytes of the (largest) message.
+        place_from: int32 (S,), the send whose delivery gave it a place at its source or destination, -1 if it had not to wait.
         start: float64 (S,), seconds: the channel takes the send up.
         left: the last byte is out of the source, and the channel free for its next send; nan for local sends.
         arrived: the last byte is in. reduced: it has been merged, if it is to be. end: it counts as delivered.
@@ -59,6 +60,7 @@ class Trace:
     options: Options
     kinds: frozenset[tuple[str, int]]
     size: int
+    place_from: Shorts
     start: Floats
     left: Floats
     arrived: Floats
