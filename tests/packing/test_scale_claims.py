@@ -347,4 +347,4 @@ def test_equal_capacities_are_one_class_whatever_the_wiring() -> None:
     for cables in (ring, triangles):
         nodes = tuple(Node(f"g{i}", Kind.GPU, box=f"b{i}") for i in range(6))
         links = tuple(Link(a, b, GB) for pair in cables for a, b in (pair, pair[::-1]))
-        assert link_classes(Topology(nodes, links), tuple(range(6)), by_capacity=True).max() == 0
+        assert link_classes(Topology(nodes, links), np.ones(6, np.int64), by_capacity=True).max() == 0

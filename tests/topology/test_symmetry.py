@@ -1,17 +1,27 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dualcoll.testing import degrade
+from dualcoll.topology import symmetry
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Kind, Link, Node, Topology
-from dualcoll.topology.symmetry import link_classes
 
 KINDS = (Kind.GPU, Kind.SWITCH)
+
+
+def link_classes(topology: Topology, ranks: Sequence[int], **asked: Any) -> NDArray[np.int64]:
+    """Classes where ranks that take part are told apart from other nodes."""
+    roles = np.zeros(len(topology.nodes), np.int64)
+    roles[list(ranks)] = 1
+    return symmetry.link_classes(topology, roles, **asked)
 
 
 def _random(seed: int) -> Topology:
