@@ -33,7 +33,7 @@ def shard_sizes(size: int, shards: int, pieces: int) -> Ints:
 def pair_sizes(size: int, ranks: int) -> Ints:
     """What each rank has for each, int64 (ranks * ranks,): so that every rank sends, and gets, ``size`` bytes in all."""
     src, dst = np.divmod(np.arange(ranks * ranks), ranks)
-    return even_sizes(size, ranks)[(dst - src) % ranks]
+    return np.asarray(even_sizes(size, ranks)[(dst - src) % ranks])
 
 
 def equal_boxes(boxes: Sequence[Sequence[int]]) -> Ints:

@@ -154,14 +154,14 @@ def _options(
 
     try:
         return Options(
-            mode=mode,  # type: ignore[arg-type]
-            coupling=coupling,  # type: ignore[arg-type]
+            mode=mode,
+            coupling=coupling,
             cut_through=not store_and_forward,
             depth=depth,
             overhead=parse_time(overhead),
             concurrency=concurrency,
             reduction_speed=None if reduction_speed is None else parse_bandwidth(reduction_speed),
-            protocol=protocol,  # type: ignore[arg-type]
+            protocol=protocol,
         )
     except InputError as error:
         raise error.within("simulation") from None
