@@ -7,10 +7,11 @@ from plotly.offline import get_plotlyjs
 
 from dualcoll._api import plan
 from dualcoll.errors import InputError
-from dualcoll.plans.model import Plan
+from dualcoll.plans.model import Alternative, Plan
 from dualcoll.reporting.html import report, topology_page
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Topology
+from tests.reporting.plans import STAR, many_paths, mixed
 
 HOSTILE = "<script>alert(1)</script>\"'&"
 
@@ -71,7 +72,7 @@ def test_a_report_says_everything(made: Plan, tmp_path: Path) -> None:
     assert re.findall(r"<h2>(.*?)</h2>", text) == [
         "What limits it",
         "Link load",
-        f"The {len(plain.trees)} fastest trees or paths of {len(plain.trees)}",
+        f"The {len(plain.trees)} trees",
         "Convergence",
         "The plan in full",
         "The fabric",
@@ -81,6 +82,52 @@ def test_a_report_says_everything(made: Plan, tmp_path: Path) -> None:
     assert plain.bottleneck[0].text in text
     assert "PCIe generation assumed" in text
     assert "1 GiB" in text
+
+
+def test_a_page_of_groups_has_their_rates(tmp_path: Path) -> None:
+    """With several groups there is a picture of their rates, and no busbw of things that differ."""
+    made = mixed()
+    report(made, tmp_path / "plan.html")
+    text = page(tmp_path / "plan.html")
+    assert re.findall(r"<h2>(.*?)</h2>", text)[:4] == [
+        "What limits it",
+        "Groups",
+        "Link load",
+        f"The {len(made.trees)} trees and paths",
+    ]
+    assert "<h1>Mix of 2 collectives on 4 ranks: 10 GB/s" in text
+    assert re.findall(r"<b>([^<]*)</b><span>algbw(.*?)</span>", text) == [("10 GB/s", ", of the largest message")]
+    assert "busbw" not in text
+    assert "pair: AllReduce of 2 ranks, 1 MiB at 3.33333 GB/s, 314.6 us" in text
+
+
+def test_other_ways_and_the_cut_are_on_the_page(made: Plan, tmp_path: Path) -> None:
+    """Ways beside the plan are bars of the bound, escaped; the narrowest cut is in words."""
+    report(replace(made, alternatives=(Alternative(made.bound / 2, HOSTILE),)), tmp_path / "plan.html")
+    text = page(tmp_path / "plan.html")
+    assert re.findall(r"<h2>(.*?)</h2>", text)[1] == "Beside it"
+    assert re.findall(r'class="bar" style="width:(\d+)px"', text)[-2:] == ["60", "30"]
+    assert "<script>alert" not in text
+    assert re.search(r"The narrowest cut: the sum of .*: at most [\d.]+ GB/s, tight\.", text)
+
+
+def test_a_page_of_thousands_of_paths_stays_small(tmp_path: Path) -> None:
+    """Of 8,064 paths 24 are drawn, and the page says so."""
+    report(many_paths(64), tmp_path / "plan.html")
+    text = page(tmp_path / "plan.html")
+    assert "<h2>24 of 8064 paths, the fastest of each demand first</h2>" in text
+    assert len(text) < 3_000_000
+
+
+def test_of_one_demand_the_fastest_trees_are_shown(tmp_path: Path) -> None:
+    """More trees of an AllReduce than have room: the fastest, and how many there are."""
+    made = plan(STAR)
+    trees = tuple(replace(made.trees[0], rate=1e8 + t) for t in range(30))
+    report(replace(made, trees=trees), tmp_path / "plan.html")
+    text = page(tmp_path / "plan.html")
+    assert "<h2>The 24 fastest of 30 trees</h2>" in text
+    assert "Tree 29 of 30" in text
+    assert "Tree 5 of 30" not in text
 
 
 def test_a_topology_page_is_safe_and_complete(tmp_path: Path) -> None:

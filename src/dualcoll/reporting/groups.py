@@ -47,7 +47,7 @@ def group_bars(plan: Plan) -> go.Figure:
     figure = go.Figure()
     figure.add_bar(
         x=[rates[g] / 1e9 for g in shown],
-        y=[escaped(groups[g].name, 40) for g in shown],
+        y=list(range(len(shown))),
         orientation="h",
         marker={"color": [tints.get(groups[g].name, WHITE) for g in shown], "line": {"color": "#3d4c5c", "width": 0.7}},
         text=[
@@ -69,7 +69,10 @@ def group_bars(plan: Plan) -> go.Figure:
         width=1160, height=130 + 26 * len(shown), margin={"l": 20, "r": 40, "t": 80, "b": 50}, bargap=0.3
     )
     figure.update_xaxes(title_text="GB/s", gridcolor="#e8ecf0", rangemode="tozero")
-    figure.update_yaxes(type="category", autorange="reversed", automargin=True, ticksuffix="  ")
+    names = [escaped(groups[g].name, 40) for g in shown]
+    figure.update_yaxes(
+        tickvals=list(range(len(shown))), ticktext=names, autorange="reversed", automargin=True, ticksuffix="  "
+    )
     return figure
 
 

@@ -23,7 +23,7 @@ __all__ = ["shown_trees", "tree_figure"]
 FABRIC = "#d9dee4"
 LABEL = 34  # letters of an entry of the menu
 MOST_TREES = 24  # of a plan that a page shows,
-MOST_LINES = 4000  # with so many arrows and used links in all
+MOST_LINES = 6000  # with so many arrows and sprayed links, about a kilobyte each
 
 
 def shown_trees(plan: Plan) -> tuple[int, ...]:
@@ -40,7 +40,9 @@ def shown_trees(plan: Plan) -> tuple[int, ...]:
     room = MOST_LINES
     for place, _, j, t in order[:MOST_TREES]:
         tree = plan.trees[t]
-        room -= len(tree.edges) + min(tree.route_links.size, len(plan.topology.links))
+        room -= len(tree.edges)
+        if tree.route_share is not None:
+            room -= min(tree.route_links.size, len(plan.topology.links))
         if chosen and room < 0:
             break
         chosen.append((j, place, t))
