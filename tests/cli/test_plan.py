@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dualcoll.cli.plan import _interruptible
+from dualcoll.cli.plan import interruptible
 from dualcoll.progress import Meter, Seconds
 from tests.cli.conftest import Run
 
@@ -126,7 +126,7 @@ def test_garg_konemann_is_selectable(run: Run) -> None:
         (["star:4", "allreduce", "--size", "0"], "size '0' is out of range"),
         (["star:4", "allreduce", "--size", "1Q"], "cannot read size '1Q'"),
         (["star:4", "allreduce", "--ranks", "0-9"], "ranks: 0-9 is not within ranks 0 to 3"),
-        (["star:4", "allreduce", "--ranks", "0"], "1 rank takes part; an AllReduce needs two"),
+        (["star:4", "allreduce", "--ranks", "0"], "ranks: AllReduce of 1 rank; two or more take part"),
         (["star:4", "allreduce", "--ranks", "0,0"], "ranks: rank g0 is named twice"),
         (["star:4", "allreduce", "--forward", "gpus"], "forward 'gpus' is not known"),
         (["star:4", "allreduce", "--method", "magic"], "method 'magic' is not known"),
@@ -152,7 +152,7 @@ def test_usage_errors_are_exit_code_2(run: Run) -> None:
 def test_first_ctrl_c_ends_the_search_and_the_second_the_program() -> None:
     """Ctrl-C asks the solver to stop; pressing again does not wait for it."""
     meter = Meter(Seconds(10))
-    with _interruptible(meter):
+    with interruptible(meter):
         os.kill(os.getpid(), signal.SIGINT)
         assert meter.interrupted
         with pytest.raises(KeyboardInterrupt):
