@@ -14,7 +14,7 @@ from dualcoll.schedules.validate import validate
 from dualcoll.simulation import simulate
 from dualcoll.topology.catalog import catalog
 from dualcoll.topology.model import Kind, Link, Node, Topology, duplex
-from tests.classical.samples import CASES, HIERARCHIES, boxes_of
+from tests.classical.samples import CASES, HIERARCHIES, boxes_of, on
 
 
 def star(sizes: list[int]) -> Topology:
@@ -116,6 +116,25 @@ def test_rings_as_nccl_lays_them() -> None:
     assert ring_orders(Place(boxes_of([2, 3]), 1)) == [[0, 1, 2, 3, 4]]
     assert ring_orders(Place(boxes_of([1, 1, 1]), 1)) == [[0, 1, 2]]
     assert ring_orders(Place(boxes_of([3]), 1)) == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize("spec", ["dgx-1v:boxes=2", "mi300x:boxes=3", "mi250:boxes=2"])
+def test_rings_enter_and_leave_everywhere(spec: str) -> None:
+    """Where cables decide the order in a box, too, each rank is where one ring enters and where one leaves."""
+    place = on(spec)
+    count = len(place.boxes[0])
+    orders = ring_orders(place)
+    assert [order[0] for order in orders] == list(range(count))
+    assert sorted(order[count - 1] for order in orders) == list(range(count))
+    assert len({order[1] for order in orders}) > 2  # by different cables
+
+
+def test_large_boxes_use_one_cycle() -> None:
+    """Boxes of hundreds of ranks are laid out at once, each rank where one ring enters and where one leaves."""
+    count = 300
+    cycles = (tuple(range(count)), tuple(range(count - 1, -1, -1)))
+    orders = ring_orders(Place(boxes_of([count, count]), 1, cycles=cycles))
+    assert [order[count - 1] for order in orders] == [(k - 1) % count for k in range(count)]
 
 
 def test_rings_fill_a_cube_mesh() -> None:

@@ -33,9 +33,9 @@ def ring(phases: int, reducing: int, *, both: bool = False) -> Callable[[Place],
         phase = Fraction(place.size * (P - 1), P)
         sent = phases * phase
         if not place.is_even:  # one ring in rank order: the last rank of a box sends on, the first back
-            across: Fraction | None = sent / 2 if both and min(map(len, place.boxes)) > 1 else sent
+            across = sent / 2 if both and min(map(len, place.boxes)) > 1 else sent
         else:
-            across = None if place.cycles else sent / len(place.boxes[0])
+            across = sent / len(place.boxes[0])
         return even(phases * (P - 1), sent, reducing * phase, across=across, box=sent)
 
     return formula
@@ -45,7 +45,7 @@ def chain(place: Place) -> Form:
     """Of broadcast, around each ring."""
     N, orders = Fraction(place.size), ring_orders(place)
     pieces = chain_pieces(place, len(orders))
-    across = N / len(orders) if not place.cycles else None
+    across = N / len(orders)
     return Form(place.ranks - 2 + pieces, N, N, N, N, across=across, box=N, pieces=pieces)
 
 
@@ -99,11 +99,7 @@ def double_tree(place: Place) -> Form:
     pieces = tree_pieces(place, 2 * G, depth)
     part = Fraction(place.size, 2 * G)
     links, children = min(Q, 4), min(Q - 1, 2)  # of the busiest rank in the two trees of boxes
-    onward = 0
-    if G > 1:  # what the busiest rank passes on in chains: it begins one, and is the last of as few as any
-        last = Counter(order[-1] for order in box_orders(place))
-        onward = 2 * (G - min(last[spot] for spot in range(G)))
-    sent, reduced = part * (links + 2 * (G - 1) + onward), part * (children + onward)
+    sent, reduced = part * (links + 4 * (G - 1)), part * (children + 2 * (G - 1))
     across, box = (part * links, part * links * G) if boxed else (None, None)
     return Form(
         2 * depth + pieces - 1, sent, sent, sent + reduced, sent, reduced, across=across, box=box, pieces=pieces

@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualcoll.classical.parts import good_pieces
-from dualcoll.classical.ring_search import box_cycles, torus_rows
+from dualcoll.classical.ring_search import Cycle, box_cycles, torus_rows
 from dualcoll.errors import InputError
 from dualcoll.topology.model import Topology
 
 __all__ = ["Place", "box_orders", "chain_pieces", "grid_rows", "place_on", "ring_orders", "tree_pieces"]
+
+
+LARGE = 128  # places of a box, beyond which one cycle serves all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,21 +88,49 @@ def place_on(
 
 
 def box_orders(place: Place) -> list[tuple[int, ...]]:
-    """Places of a box in the order of rings through it: each cycle of a single box; of several boxes one from each place."""
+    """Places of a box in the order of rings through it: each cycle of a single box; of several boxes one from each place,
+    no two ending at the same place.
+    """
     count = len(place.boxes[0])
     cycles = place.cycles or (tuple(range(count)),)
     if len(place.boxes) == 1:
         return list(cycles)
-    turned = [cycles[k % len(cycles)] for k in range(count)]
+    turned = [cycles[i] for i in _with_different_ends(cycles)]
     return [cycle[cycle.index(k) :] + cycle[: cycle.index(k)] for k, cycle in enumerate(turned)]
+
+
+def _with_different_ends(cycles: Sequence[Cycle]) -> list[int]:
+    """For each place a cycle, so that the places before them in these all differ; many cycles are used (Kuhn's matching)."""
+    count = len(cycles[0])
+    if count > LARGE:
+        return [0] * count
+    before = [{cycle[i]: cycle[i - 1] for i in range(count)} for cycle in cycles]
+    owner: dict[int, int] = {}
+    chosen = [0] * count
+
+    def settle(place: int, seen: set[int]) -> bool:
+        """Whether the place got a cycle, others having moved if need be."""
+        for shift in range(len(cycles)):
+            number = (place + shift) % len(cycles)
+            end = before[number][place]
+            if end not in seen:
+                seen.add(end)
+                if end not in owner or settle(owner[end], seen):
+                    owner[end], chosen[place] = place, number
+                    return True
+        return False
+
+    for place in range(count):
+        settle(place, set())
+    return chosen
 
 
 def ring_orders(place: Place) -> list[list[int]]:
     """Rings as NCCL lays them: through each box whole, one ring for each place in the box, entering and leaving on one rail.
 
     Ring k enters a box at place k and runs up the box's cycle to the place before k, where it enters the next box and runs
-    down to place k. With an odd number of boxes it changes rails once. Boxes of different size get one ring in rank order, and
-    a single box one ring for each of its cycles.
+    down to place k. No two rings leave a box at one place. With an odd number of boxes each changes rails once. Boxes of
+    different size get one ring in rank order, and a single box one ring for each of its cycles.
     """
     if not place.is_even:
         return [[rank for box in place.boxes for rank in box]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dualcoll.topology.model import Topology
 
-__all__ = ["box_cycles", "torus_rows"]
+__all__ = ["Cycle", "box_cycles", "torus_rows"]
 
 Cycle = tuple[int, ...]
 
