@@ -288,7 +288,7 @@ def test_bars_of_groups_tell_rate_and_time() -> None:
     """A group at no rate has an empty bar; the title says what counts."""
     figure = group_bars(mixed())
     (bars,) = figure.data
-    assert list(figure.layout.yaxis.ticktext) == ["pair", "trio"]
+    assert list(figure.layout.yaxis.ticktext) == ["pair  ", "trio  "]
     assert bars.x == pytest.approx([10 / 3, 10], rel=1e-6)
     assert list(bars.text) == ["3.33333 GB/s, done after 314.6 us", "10 GB/s, done after 314.6 us"]
     assert figure.layout.title.text == "<b>All groups are done after 314.6 us</b>"

@@ -69,10 +69,8 @@ def group_bars(plan: Plan) -> go.Figure:
         width=1160, height=130 + 26 * len(shown), margin={"l": 20, "r": 40, "t": 80, "b": 50}, bargap=0.3
     )
     figure.update_xaxes(title_text="GB/s", gridcolor="#e8ecf0", rangemode="tozero")
-    names = [escaped(groups[g].name, 40) for g in shown]
-    figure.update_yaxes(
-        tickvals=list(range(len(shown))), ticktext=names, autorange="reversed", automargin=True, ticksuffix="  "
-    )
+    names = [f"{escaped(groups[g].name, 40)}  " for g in shown]
+    figure.update_yaxes(tickvals=list(range(len(shown))), ticktext=names, autorange="reversed", automargin=True)
     return figure
 
 

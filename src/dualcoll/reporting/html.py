@@ -56,7 +56,8 @@ th, td { text-align: left; vertical-align: top; padding: 5px 12px 5px 0; border-
 th { font-weight: 600; white-space: nowrap; width: 7.5em; color: #56616d; }
 .share { width: 12em; }
 .after { margin: 14px 0 0; }
-.bar { display: inline-block; height: 10px; border-radius: 2px; background: #8c0a1c; margin-right: 8px; }
+.track { display: inline-block; width: 68px; }
+.bar { display: inline-block; height: 10px; border-radius: 2px; background: #8c0a1c; }
 @media print { body { background: #fff; } section, .numbers div { break-inside: avoid; } }
 """
 
@@ -182,7 +183,8 @@ def _alternatives(plan: Plan) -> str:
 def _bars(rows: Sequence[tuple[float, str, str]]) -> str:
     """A table of bars: the part of a whole, its number, and what it is."""
     cells = "".join(
-        f'<tr><td class="share"><span class="bar" style="width:{max(2, round(60 * min(part, 1.0)))}px"></span>'
+        f'<tr><td class="share"><span class="track">'
+        f'<span class="bar" style="width:{max(2, round(60 * min(part, 1.0)))}px"></span></span>'
         f"{_safe(number)}</td><td>{_safe(text)}</td></tr>"
         for part, number, text in rows
     )
