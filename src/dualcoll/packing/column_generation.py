@@ -31,7 +31,7 @@ __all__ = ["FLAT", "column_generation"]
 Floats = NDArray[np.float64]
 
 FEW_ROWS = 300  # problems this small are solved on to the optimum, whatever gap is asked: it costs a second at most
-MANY_DEMANDS = 1500  # rows of the LP for demands; beyond it a round of column generation takes minutes
+MANY_DEMANDS = 20_000  # rows of the LP for demands; beyond it the LP takes minutes
 SPARE_LEVELS = 4  # for what the last level leaves, and for trees that did not fit
 MOST_LEVELS = 24  # of a spread packing: 2**-24 is below any gap worth asking for
 ROUNDS = 16  # columns of a demand and level, divided among demands
