@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from dualcoll.collectives.catalogue import ROOTED, SHARDED, title
@@ -134,8 +135,7 @@ class Workload:
 
     def demands(self) -> tuple[Demand, ...]:
         """All of them, group by group; those of no bytes are left out."""
-        found = [demand for number, group in enumerate(self.groups) for demand in _demands(number, group)]
-        return tuple(demand for demand in found if demand.part > 0)
+        return _all_demands(self)
 
 
 def _check(group: Group) -> None:
@@ -153,6 +153,12 @@ def _check(group: Group) -> None:
         raise InputError(f"{len(group.parts)} parts, where {kind} of {n} ranks has {' or '.join(map(str, counts))}")
     if group.parts and (min(group.parts) < 0 or not any(group.parts)):
         raise InputError("its parts are not 0 or more, with one positive at least")
+
+
+@lru_cache(maxsize=2)  # an AllToAll has many, and everything about a plan asks for them
+def _all_demands(workload: Workload) -> tuple[Demand, ...]:
+    found = [demand for number, group in enumerate(workload.groups) for demand in _demands(number, group)]
+    return tuple(demand for demand in found if demand.part > 0)
 
 
 def _demands(number: int, group: Group) -> list[Demand]:
