@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from plotly.io import to_html
-from plotly.offline import get_plotlyjs
 
 from dualcoll.collectives.workload import Objective
 from dualcoll.diagnosis.cut_words import cut_text
@@ -25,41 +19,13 @@ from dualcoll.reporting.figures import (
     topology_figure,
     tree_figure,
 )
+from dualcoll.reporting.page import bars, figure, numbers, page, safe, section, table
 from dualcoll.reporting.tables import plan_text, topology_text
 from dualcoll.reporting.words import each_rate, size_text, structure
 from dualcoll.topology.model import Topology
 from dualcoll.units import format_bandwidth, format_time
 
 __all__ = ["report", "topology_page"]
-
-_BUTTONS = ["toImage", "zoom2d", "pan2d", "resetScale2d"]  # none that would send the figure elsewhere
-
-_STYLE = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0; background: #eef1f4; color: #1f2933; line-height: 1.5;
-       font: 15px/1.5 Inter, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
-main { max-width: 1320px; margin: 0 auto; padding: 28px 20px 60px; }
-h1 { font-size: 26px; line-height: 1.25; margin: 0 0 4px; overflow-wrap: anywhere; }
-h2 { font-size: 18px; margin: 0 0 12px; }
-p { margin: 0 0 12px; max-width: 75ch; }
-.muted { color: #56616d; }
-section { background: #fff; border: 1px solid #dde3e8; border-radius: 10px; padding: 20px 24px; margin-top: 18px; }
-.figure { overflow-x: auto; }
-.numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(260px, 1fr)); gap: 12px; margin-top: 18px; }
-.numbers div { background: #fff; border: 1px solid #dde3e8; border-radius: 10px; padding: 14px 18px; }
-.numbers b { display: block; font-size: 23px; font-weight: 650; font-variant-numeric: tabular-nums; }
-.numbers span { color: #56616d; font-size: 13px; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: 5px 12px 5px 0; border-bottom: 1px solid #eef1f4;
-         overflow-wrap: anywhere; }
-th { font-weight: 600; white-space: nowrap; width: 7.5em; color: #56616d; }
-.share { width: 12em; }
-.after { margin: 14px 0 0; }
-.track { display: inline-block; width: 68px; }
-.bar { display: inline-block; height: 10px; border-radius: 2px; background: #8c0a1c; }
-@media print { body { background: #fff; } section, .numbers div { break-inside: avoid; } }
-"""
 
 
 def report(plan: Plan, path: str | Path) -> None:
@@ -75,23 +41,23 @@ def report(plan: Plan, path: str | Path) -> None:
     name = plan.topology.name or "the fabric"
     outcome = f"{plan.outcome}: {plan.outcome.advice}"
     parts = [
-        f"<h1>{_safe(headline(plan))}</h1>",
-        f'<p class="muted">on {_safe(name)}, {size_text(plan)}; {_safe(outcome)}</p>',
-        _numbers(_results(plan, times)),
-        _section("What limits it", _limits(plan)),
+        f"<h1>{safe(headline(plan))}</h1>",
+        f'<p class="muted">on {safe(name)}, {size_text(plan)}; {safe(outcome)}</p>',
+        numbers(_results(plan, times)),
+        section("What limits it", _limits(plan)),
     ]
     if len(plan.workload.groups) > 1:
-        parts.append(_section("Groups", _figure(group_bars(plan))))
+        parts.append(section("Groups", figure(group_bars(plan))))
     if plan.alternatives:
-        parts.append(_section("Beside it", _alternatives(plan)))
+        parts.append(section("Beside it", _alternatives(plan)))
     parts += [
-        _section("Link load", _figure(link_load_figure(plan)), _figure(load_bars(plan))),
-        _section(_heading(plan, len(shown)), _figure(tree_figure(plan, *shown))),
-        _section("Convergence", _figure(convergence_figure(plan))),
-        _section("The plan in full", _table(plan_text(plan))),
-        _section("The fabric", _table(topology_text(plan.topology))),
+        section("Link load", figure(link_load_figure(plan)), figure(load_bars(plan))),
+        section(_heading(plan, len(shown)), figure(tree_figure(plan, *shown))),
+        section("Convergence", figure(convergence_figure(plan))),
+        section("The plan in full", table(plan_text(plan))),
+        section("The fabric", table(topology_text(plan.topology))),
     ]
-    atomic_write(path, _page(headline(plan), parts))
+    atomic_write(path, page(headline(plan), parts))
 
 
 def _results(plan: Plan, times: Timing) -> list[tuple[str, str]]:
@@ -134,33 +100,11 @@ def topology_page(topology: Topology, path: str | Path) -> None:
     """
     name = topology.name or "Fabric"
     parts = [
-        f"<h1>{_safe(name)}</h1>",
-        _section("Picture", _figure(topology_figure(topology))),
-        _section("The fabric", _table(topology_text(topology))),
+        f"<h1>{safe(name)}</h1>",
+        section("Picture", figure(topology_figure(topology))),
+        section("The fabric", table(topology_text(topology))),
     ]
-    atomic_write(path, _page(name, parts))
-
-
-def _page(title: str, parts: Sequence[str]) -> str:
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_safe(title)}</title>\n<style>{_STYLE}</style>\n<script>{get_plotlyjs()}</script>\n"
-        "</head>\n<body>\n<main>\n" + "\n".join(parts) + "\n</main>\n</body>\n</html>\n"
-    )
-
-
-def _safe(text: str) -> str:
-    return html.escape(text, quote=True)
-
-
-def _section(title: str, *content: str) -> str:
-    return f"<section>\n<h2>{_safe(title)}</h2>\n" + "\n".join(content) + "\n</section>"
-
-
-def _numbers(items: Sequence[tuple[str, str]]) -> str:
-    cells = "".join(f"<div><b>{_safe(value)}</b><span>{_safe(label)}</span></div>" for label, value in items)
-    return f'<div class="numbers">{cells}</div>'
+    atomic_write(path, page(name, parts))
 
 
 def _limits(plan: Plan) -> str:
@@ -168,8 +112,8 @@ def _limits(plan: Plan) -> str:
     cut = cut_text(plan)
     return (
         "<p>The bound is made of these links alone: more capacity anywhere else would allow no higher rate. "
-        f"The share is each group's part of the bound.</p>{_bars(rows)}"
-        + ("" if cut is None else f'<p class="after">The narrowest cut: {_safe(cut)}.</p>')
+        f"The share is each group's part of the bound.</p>{bars(rows)}"
+        + ("" if cut is None else f'<p class="after">The narrowest cut: {safe(cut)}.</p>')
     )
 
 
@@ -177,26 +121,4 @@ def _alternatives(plan: Plan) -> str:
     """This plan and what else would reach, as parts of the bound."""
     ways = [(plan.algbw, "this plan"), *((one.rate, one.text) for one in plan.alternatives)]
     rows = [(rate / plan.bound, format_bandwidth(rate), text) for rate, text in ways]
-    return f"<p>Rates of other ways, by the same message; a full bar is the bound.</p>{_bars(rows)}"
-
-
-def _bars(rows: Sequence[tuple[float, str, str]]) -> str:
-    """A table of bars: the part of a whole, its number, and what it is."""
-    cells = "".join(
-        f'<tr><td class="share"><span class="track">'
-        f'<span class="bar" style="width:{max(2, round(60 * min(part, 1.0)))}px"></span></span>'
-        f"{_safe(number)}</td><td>{_safe(text)}</td></tr>"
-        for part, number, text in rows
-    )
-    return f"<table>{cells}</table>"
-
-
-def _table(lines: Sequence[tuple[str, str]]) -> str:
-    rows = "".join(f"<tr><th>{_safe(label)}</th><td>{_safe(text)}</td></tr>" for label, text in lines)
-    return f"<table>{rows}</table>"
-
-
-def _figure(figure: Any) -> str:
-    config = {"displaylogo": False, "displayModeBar": "hover", "modeBarButtons": [_BUTTONS]}
-    body = to_html(figure, config=config, include_plotlyjs=False, include_mathjax=False, full_html=False)
-    return f'<div class="figure">{body}</div>'
+    return f"<p>Rates of other ways, by the same message; a full bar is the bound.</p>{bars(rows)}"
