@@ -31,7 +31,7 @@ COMMANDS = {
     "help": ["--help"],
 }
 COLUMNS = {
-    "name": 28,
+    "name": 35,
     "ranks": 6,
     "links": 7,
     "seconds": 8,

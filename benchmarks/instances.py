@@ -126,6 +126,13 @@ INSTANCES = (
         seconds=600,
         reach="5 % in 600 s",
     ),
+    Instance(
+        "allgather-h100-x128-degraded-exact",
+        _degraded(_RAIL128, _RAIL2, 0),
+        "allgather",
+        gap=2e-5,
+        reach="bound in 60 s",
+    ),
     Instance("spray-fat-tree-8", _spec("fat-tree:k=8", "fat-tree:k=4"), routing="spray", gap=0.01, reach="1 % in 20 s"),
     Instance(
         "spray-fat-tree-8-degraded",
