@@ -208,7 +208,7 @@ def test_the_picture_of_a_ring() -> None:
         "just stored",
         "just merged into",
     ]
-    assert figure.layout.title.text == "<b>AllReduce of 4 ranks by ring</b>"
+    assert figure.layout.title.text == "<b>AllReduce of 4 ranks (ring)</b>"
     assert figure.layout.title.subtitle.text == "4 chunks of 1000 B"
 
 
@@ -216,7 +216,7 @@ def test_the_picture_of_many_chunks() -> None:
     """Of more than 16 chunks a bar tells how many are whole."""
     figure = timeline_figure(timeline(ring_all_gather(20, 2000), columns=3))
     assert [trace.name for trace in figure.data if trace.showlegend] == ["chunks that are whole, of 4"]
-    assert figure.layout.title.subtitle.text == "20 chunks of 100 B; 20 of 20 ranks, 3 of 19 columns"
+    assert figure.layout.title.subtitle.text == "20 chunks of 100 B; 20 of 20 ranks, 3 of 19 rounds"
 
 
 @pytest.mark.parametrize("mode", Mode)

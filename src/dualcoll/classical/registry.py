@@ -98,6 +98,12 @@ def _boxed(make: Callable[[Place], Schedule]) -> Builder:
     return made
 
 
+def _along_cables(place: Place) -> list[list[int]]:
+    """The ranks of each box in the order of a ring through it."""
+    order = place.cycles[0] if place.cycles else range(len(place.boxes[0]))
+    return [[box[i] for i in order] for box in place.boxes] if place.is_even else list(map(list, place.boxes))
+
+
 ALGORITHMS: dict[str, dict[str, Builder]] = {
     "ring": {name: _in_rings(name) for name in _RINGS},
     "ring-both-ways": {name: _in_rings(name, both=True) for name in _RINGS},
@@ -129,9 +135,13 @@ ALGORITHMS: dict[str, dict[str, Builder]] = {
         "alltoall": _boxed(lambda place: all_to_all.rail_all_to_all(place.boxes, place.size)),
         "alltoallv": _boxed(lambda place: all_to_all.rail_all_to_all(place.boxes, place.size, _matrix(place))),
     },
-    "balanced": {"allreduce": _boxed(lambda place: hierarchical.balanced_all_reduce(place.boxes, place.size))},
+    "balanced": {"allreduce": _boxed(lambda place: hierarchical.balanced_all_reduce(_along_cables(place), place.size))},
     "leader": {"allreduce": _boxed(lambda place: hierarchical.leader_all_reduce(place.boxes, place.size))},
-    "torus": {"allreduce": lambda place: hierarchical.torus_all_reduce(grid_rows(place), place.size)},
+    "torus": {
+        "allreduce": lambda place: hierarchical.torus_all_reduce(
+            _along_cables(place) if place.is_hierarchy else grid_rows(place), place.size
+        )
+    },
 }
 
 

@@ -54,7 +54,7 @@ def run_figure(schedule: Schedule, trace: Trace, *, ranks: Sequence[int] | None 
                 hovertemplate="%{text}<extra></extra>",
                 name=WORDS[op],
             )
-    made = f" by {schedule.name}" if schedule.name else ""
+    made = f" ({schedule.name})" if schedule.name else ""
     what = f"{title(schedule.contract.collective)} of {schedule.ranks} ranks{made}: {format_time(trace.finish)}"
     missing = f"; the first {BARS} of {len(bars)} bars" if len(bars) > BARS else ""
     dress(figure, escaped(what), f"above each line what the rank puts out, below it what comes in{missing}")

@@ -71,13 +71,15 @@ class Timeline:
 
     Attributes:
         schedule: what is shown. ranks: the ranks shown, one row each.
-        columns: what to call each column. all_columns: how many there are with those that are not shown.
+        word: what a column is: round, step or span. columns: what to call each. all_columns: how many there are with those
+            that are not shown.
         before: each row before the first column. cells: (rows, columns).
         needed: how many contributions make each chunk whole, (C,).
     """
 
     schedule: Schedule
     ranks: tuple[int, ...]
+    word: str
     columns: tuple[str, ...]
     all_columns: int
     before: tuple[Cell, ...]
@@ -113,10 +115,12 @@ def timeline(
         raise InputError(f"{columns} columns", where="columns", hint="use 1 or more")
     order = running_order(schedule).astype(np.int64)
     if trace is None:
-        names, sent_in = _rounds(schedule)
+        word, sent_in = "round" if np.all(schedule.round != NONE) else "step", steps_of(schedule)
         received_in = sent_in
+        names = [f"{word} {k}" for k in range(int(sent_in.max(initial=-1)) + 1)]
         order = order[np.argsort(sent_in[order], kind="stable")]
     else:
+        word = "span"
         names, sent_in, received_in = _spans(trace, columns or BINS)
         order = order[np.argsort(trace.end[order], kind="stable")]
     if first and not 0 <= first < len(names):
@@ -131,16 +135,8 @@ def timeline(
         walk.note_sent(np.flatnonzero(sent_in == k))
         for row, cell in zip(rows, walk.cells(), strict=True):
             row.append(cell)
-    return Timeline(
-        schedule, shown, tuple(names[first:last]), len(names), before, tuple(map(tuple, rows)), tuple(walk.needed)
-    )
-
-
-def _rounds(schedule: Schedule) -> tuple[list[str], Ints]:
-    """What the columns are called, and the column of each send, int64 (S,)."""
-    word = "round" if np.all(schedule.round != NONE) else "step"
-    step = steps_of(schedule)
-    return [f"{word} {k}" for k in range(int(step.max(initial=-1)) + 1)], step
+    cells = tuple(map(tuple, rows))
+    return Timeline(schedule, shown, word, tuple(names[first:last]), len(names), before, cells, tuple(walk.needed))
 
 
 def _spans(trace: Trace, count: int) -> tuple[list[str], Ints, Ints]:

@@ -46,15 +46,17 @@ def timeline_figure(line: Timeline) -> go.Figure:
     else:
         _add_bars(figure, grid)
     schedule = line.schedule
-    what = f"{title(schedule.contract.collective)} of {schedule.ranks} ranks{f' by {schedule.name}' if schedule.name else ''}"
+    what = f"{title(schedule.contract.collective)} of {schedule.ranks} ranks{f' ({schedule.name})' if schedule.name else ''}"
     hidden = ""
     if len(line.ranks) < schedule.ranks or len(line.columns) < line.all_columns:
-        hidden = f"; {len(line.ranks)} of {schedule.ranks} ranks, {len(line.columns)} of {line.all_columns} columns"
+        hidden = (
+            f"; {len(line.ranks)} of {schedule.ranks} ranks, {len(line.columns)} of {line.all_columns} {line.word}s"
+        )
     sizes = sorted({int(size) for size in schedule.chunk_size})
     each = format_size(sizes[-1]) if len(set(sizes)) == 1 else f"up to {format_size(sizes[-1])}" if sizes else "nothing"
     dress(figure, escaped(what), f"{schedule.chunks} chunks of {each}{hidden}")
-    margin = {"l": 20, "r": 24, "t": 70, "b": 50}
     width, height = grid.width + grid.left, grid.height + HEAD
+    margin = {"l": 20, "r": 24, "t": 66 + height // 40, "b": 50}
     figure.update_layout(
         width=width + margin["l"] + margin["r"],
         height=height + margin["t"] + margin["b"],
@@ -149,9 +151,12 @@ def _add_squares(figure: go.Figure, grid: _Grid) -> None:
             hovertemplate="%{hovertext}<extra></extra>",
             showlegend=False,
         )
-    named = {EMPTY: "nothing", OWN: "own contribution", SHADES[-1]: "partial result", WHOLE: "whole"}
-    legend = [(name, fill, GRID) for fill, name in named.items() if any(known == fill for known, _ in looks)]
-    legend += [(WORDS[op], EMPTY, COLORS[op]) for op in Op if any(edge == COLORS[op] for _, edge in looks)]
+    fills, edges = {fill for fill, _ in looks}, {edge for _, edge in looks}
+    named = {EMPTY: "nothing", OWN: "own contribution", SHADES[0]: "partial result", WHOLE: "whole"}
+    if SHADES[0] not in fills:
+        named = {SHADES[1] if fill == SHADES[0] else fill: name for fill, name in named.items()}
+    legend = [(name, fill, GRID) for fill, name in named.items() if fill in fills]
+    legend += [(WORDS[op], EMPTY, COLORS[op]) for op in Op if COLORS[op] in edges]
     for name, fill, edge in legend:
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=_square(fill, edge), name=name, showlegend=True)
 

@@ -100,8 +100,7 @@ def _heading(line: Timeline) -> str:
     if len(line.ranks) < schedule.ranks:
         hidden.append(f"{len(line.ranks)} of {schedule.ranks} ranks")
     if len(line.columns) < line.all_columns:
-        word = line.columns[0].split()[0] if line.columns else "column"
-        hidden.append(f"{len(line.columns)} of {line.all_columns} {word}s")
+        hidden.append(f"{len(line.columns)} of {line.all_columns} {line.word}s")
     return what + made + (f"; {' and '.join(hidden)} shown" if hidden else "")
 
 
