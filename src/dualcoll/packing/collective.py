@@ -111,7 +111,8 @@ def _oracle(
     targets = np.array([number[demand.target] if demand.target is not None else -1 for demand in demands], np.int64)
     require_reach(topology, group.ranks, router, patterns, roots, targets, relay=relay)
     if patterns[0] is Pattern.SEND:
-        return PathOracle(router, group.ranks, roots, targets, relay=relay)
+        part = np.array([float(demand.part) for demand in demands])
+        return PathOracle(router, group.ranks, roots, targets, part, len(topology.links), relay=relay)
     return ArborescenceOracle(router, group.ranks, patterns, roots)
 
 
