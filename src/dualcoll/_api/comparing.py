@@ -16,6 +16,7 @@ from dualcoll.diagnosis.timing import latency_bound
 from dualcoll.errors import InputError
 from dualcoll.plans.model import Plan
 from dualcoll.progress import Gap, Meter, Seconds, Stop
+from dualcoll.routing.model import RoutingKind
 from dualcoll.schedules.ir import Schedule
 from dualcoll.simulation import Options, simulate
 from dualcoll.topology.model import Forwarding, Topology
@@ -91,8 +92,8 @@ def compare(
 def usual_choice(plan: Plan, options: Options | None = None) -> Result | None:
     """The best that a library's usual algorithms would do with the plan's message; None where none applies."""
     groups = plan.workload.groups
-    if len(groups) > 1 or groups[0].collective == "alltoallv":
-        return None
+    if len(groups) > 1 or groups[0].parts or plan.routing.kind is not RoutingKind.SINGLE:
+        return None  # they have one message, equal shards, and routes that are chosen
     group = groups[0]
     place = group.ranks.index(group.root) if group.root is not None else 0
     found: list[Result] = []

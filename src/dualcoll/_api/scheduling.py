@@ -14,9 +14,9 @@ from dualcoll.units import parse_size
 __all__ = ["best_schedule", "schedule"]
 
 STEP = 4  # from one number of chunks to the next that is tried
-WINDOWS = (None, 256, 384, 512)  # pieces under way
+WINDOWS = (None, 256, 512)  # pieces under way
 MOST_SENDS = 4_500_000  # of a schedule that is tried: some ten seconds of simulation
-WORSE = 1.02  # a number of chunks this much slower than the best is the last one tried
+WORTH = 0.99  # a number of chunks that does not take less of the best time so far than this is the last one tried
 
 
 def schedule(
@@ -51,7 +51,7 @@ def best_schedule(
     best: tuple[Schedule, Trace] | None = None
     before = 0
     for chunks in _numbers(plan, most_sends):
-        fastest = float("inf")
+        known, fastest = (float("inf") if best is None else best[1].finish), float("inf")
         for window in WINDOWS:
             if window is not None and window >= chunks:
                 continue
@@ -60,7 +60,7 @@ def best_schedule(
             fastest = min(fastest, trace.finish)
             if best is None or trace.finish < best[1].finish:
                 best = made, trace
-        if best is not None and (fastest > WORSE * best[1].finish or made.sends == before):
+        if fastest > WORTH * known or made.sends == before:
             break
         before = made.sends
     assert best is not None
@@ -70,7 +70,8 @@ def best_schedule(
 def _numbers(plan: Plan, most_sends: int) -> Iterator[int]:
     """From one piece a tree upwards."""
     edges = sum(tree.edges.shape[0] for tree in plan.trees) / len(plan.trees)
-    chunks = len(plan.trees)
-    while chunks == len(plan.trees) or chunks * edges <= most_sends:
+    chunks, most = len(plan.trees), int(most_sends / edges)
+    yield chunks
+    while chunks < most:
+        chunks = min(chunks * STEP, most)
         yield chunks
-        chunks *= STEP
