@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dualcoll._api import compare, plan, usual_choice
@@ -58,3 +60,10 @@ def test_sizes_double_or_are_listed() -> None:
     for wrong in unusable:
         with pytest.raises(InputError):
             sizes_of(wrong)
+
+
+@pytest.mark.parametrize("asked", [{"weights": (1, 1, 2, 0)}, {"routing": "ecmp"}, {"groups": "groups of 2"}])
+def test_no_usual_choice_for_another_message_or_other_routes(asked: dict[str, Any]) -> None:
+    """The usual algorithms have equal shards, one group and chosen routes; elsewhere they could beat the bound."""
+    assert usual_choice(plan(catalog("star:4"), "allgather", size="1M")) is not None
+    assert usual_choice(plan(catalog("star:4"), "allgather", size="1M", **asked)) is None

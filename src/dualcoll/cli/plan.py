@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -122,7 +122,8 @@ def plan(
     wishes = {"max_trees": max_trees, "max_depth": max_depth, "start": start, "pareto": pareto}
     asked = {"forward": forward, "relay": not no_relay, "routing": routing, "method": method, "seed": seed, **wishes}
     made = _solve(topology, collective, mix, carried, (gap, seconds), (gpu, nic, pcie, cpu, rates), asked)
-    made = replace(made, alternatives=(*made.alternatives, *_alternatives(made, asked, (gap, seconds))))
+    with suppress(KeyboardInterrupt):  # the plan is kept
+        made = replace(made, alternatives=(*made.alternatives, *_alternatives(made, asked, (gap, seconds))))
     if output is not None:
         from dualcoll.plans.file import write_plan
 
@@ -200,18 +201,20 @@ def _alternatives(made: Plan, asked: dict[str, Any], limits: tuple[str, float]) 
     from dualcoll._api import usual_choice
     from dualcoll.collectives.workload import Pattern
     from dualcoll.plans.model import Alternative
-    from dualcoll.progress import Stop
+    from dualcoll.progress import Outcome, Stop
     from dualcoll.units import format_bandwidth, format_time, parse_fraction
 
+    if made.outcome is Outcome.INTERRUPTED:
+        return []
     found = []
     if len(made.participants) <= MANY_RANKS:
         usual = usual_choice(made)
         if usual is not None:
             text = f"the usual library choice, {usual.method}, simulated: {format_time(usual.seconds)}"
             found.append(Alternative(usual.size / usual.seconds, text))
-    demands = made.workload.demands()
-    if made.relay and demands[0].pattern is Pattern.SEND and len(demands) <= MANY_SENDS:
-        stop = Stop(gap=parse_fraction(limits[0]), seconds=limits[1])
+    demands, left = made.workload.demands(), limits[1] - made.seconds
+    if left > 0 and made.relay and demands[0].pattern is Pattern.SEND and len(demands) <= MANY_SENDS:
+        stop = Stop(gap=parse_fraction(limits[0]), seconds=left)
         try:
             direct = make_plan(made.topology, made.workload, stop=stop, **{**asked, "relay": False, "pareto": False})
             text = f"without relaying (--no-relay), of {format_bandwidth(direct.bound)} that are possible so"
@@ -225,7 +228,7 @@ def _sharing_wishes(sharing: str | None, copies: int | None, accuracy: str | Non
     """The accuracy as a number.
 
     Raises:
-        InputError: sharing that is not known, or copies or accuracy without it.
+        InputError: sharing that is not known, copies or accuracy without it, both, or no accuracy at all.
     """
     if sharing not in (None, "max-min"):
         raise InputError(f"{sharing!r} is not known", where="--sharing", hint="use max-min")
@@ -234,9 +237,14 @@ def _sharing_wishes(sharing: str | None, copies: int | None, accuracy: str | Non
             raise InputError("it says how trees share without rate control", where=flag, hint="add --sharing max-min")
     if accuracy is None:
         return None
+    if copies is not None:
+        raise InputError("the number of copies follows from it", where="--accuracy", hint="leave out --copies")
     from dualcoll.units import parse_fraction
 
-    return parse_fraction(accuracy)
+    tolerance = parse_fraction(accuracy)
+    if tolerance == 0:
+        raise InputError("no number of copies is sure to be exact", where="--accuracy", hint="10% keeps 1/1.1 of each rate")
+    return tolerance
 
 
 def _solve(
