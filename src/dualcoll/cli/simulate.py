@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualcoll.cli.options import Cpu, Gpu, Json, Nic, Pcie, RatesName, TopologySpec, load, writable
+from dualcoll.cli.options import Cpu, Gpu, Html, Json, Nic, Pcie, RatesName, TopologySpec, load, writable
 from dualcoll.cli.output import say, show_json, show_lines
 from dualcoll.cli.workload import Ranks, Root
 from dualcoll.errors import InputError
@@ -51,10 +51,15 @@ def simulate(
     trace_file: Annotated[
         Path | None, typer.Option("--trace", metavar="FILE", help="Save events for Perfetto or chrome://tracing.")
     ] = None,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="Also print what each rank sends, gets and owns, and who shares links.")
+    ] = False,
+    html: Html = None,
     as_json: Json = False,
 ) -> None:
     """Say how long a plan or a schedule takes, and why."""
     writable(trace_file, "--trace", file)
+    writable(html, "--html", file, trace_file)
     assumed = _options(mode, coupling, store_and_forward, depth, overhead, concurrency, reduction_speed, protocol)
     from dualcoll.cli.documents import schedule_from
     from dualcoll.reporting.runs import trace_record, trace_text
@@ -67,12 +72,23 @@ def simulate(
         from dualcoll.files import atomic_write
 
         atomic_write(trace_file, json.dumps(to_chrome(trace, drawn)))
+    if html is not None:
+        from dualcoll.reporting.schedule_page import schedule_page
+
+        schedule_page(drawn, html, trace)
     if as_json:
         show_json(trace_record(trace, drawn))
     else:
         show_lines(trace_text(trace, drawn))
-    if trace_file is not None:
-        say(f"saved {trace_file}")
+    if timeline and not as_json:
+        from dualcoll.reporting.route_map import route_map, route_map_text
+        from dualcoll.reporting.timeline import timeline as follow
+        from dualcoll.reporting.timeline_text import timeline_text
+
+        typer.echo(timeline_text(follow(drawn)))
+        show_lines(route_map_text(route_map(drawn)))
+    for path in filter(None, (trace_file, html)):
+        say(f"saved {path}")
 
 
 def compare(

@@ -1,0 +1,76 @@
+"""Simulate, compare, and schedules on the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def plan_file(run: Run, tmp_path: Path) -> Path:
+    """A plan of four ranks."""
+    path = tmp_path / "plan.json"
+    assert run("plan", "ring:4", "allreduce", "--size", "1M", "-o", str(path)).code == 0
+    return path
+
+
+def test_a_plan_is_simulated_and_explained(run: Run, plan_file: Path, tmp_path: Path) -> None:
+    """Time, bandwidth, the critical path, the timeline, events for Perfetto and a page."""
+    trace, page = tmp_path / "trace.json", tmp_path / "page.html"
+    done = run("simulate", str(plan_file), "--chunks", "8", "--timeline", "--trace", str(trace), "--html", str(page))
+    assert done.code == 0
+    assert "algbw" in done.out
+    assert "why" in done.out
+    assert "R0" in done.out
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert page.read_text().lstrip().lower().startswith("<!doctype html>")
+    record = json.loads(run("simulate", str(plan_file), "--chunks", "8", "--mode", "fluid", "--json").out)
+    assert record["time_s"] > 0
+    assert record["sends"] > 0
+
+
+def test_a_plan_becomes_a_schedule_that_is_checked_and_simulated(run: Run, plan_file: Path, tmp_path: Path) -> None:
+    """Its promises are kept on sets and on data; a size cannot be asked of it any more."""
+    path = tmp_path / "schedule.json"
+    assert run("convert", str(plan_file), str(path), "--chunks", "8").code == 0
+    done = run("check", str(path), "--data")
+    assert done.code == 0
+    assert "every promise is kept" in done.out
+    assert json.loads(run("check", str(path), "--json").out)["supported"] is True
+    assert run("simulate", str(path)).code == 0
+    refused = run("simulate", str(path), "--size", "1M")
+    assert refused.code == 2
+    assert "--size: a schedule's chunks have their sizes; give the plan instead" in refused.err
+
+
+def test_methods_are_compared(run: Run, tmp_path: Path) -> None:
+    """The text names winners, the JSON and the CSV have every result."""
+    table = tmp_path / "table.csv"
+    done = run("compare", "ring:4", "allreduce", "--sizes", "1K,1M", "--csv", str(table))
+    assert done.code == 0
+    assert "1 MiB" in done.out
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert {row["size_bytes"] for row in rows} == {"1024", str(2**20)}
+    record = json.loads(run("compare", "ring:4", "allreduce", "--sizes", "1K", "--json").out)
+    assert record["results"][0]["of_bound"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("simulate", "nowhere.json"), "the file does not exist"),
+        (("compare", "ring:4", "allreduce", "--sizes", "8K:1K"), "descends"),
+        (("compare", "ring:4", "alltoallv"), "an AllToAllv has one size"),
+        (("compare", "ring:4", "allreduce", "--mode", "slow"), "'slow' is not known"),
+    ],
+)
+def test_what_cannot_be_is_refused(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    """Exit code 2 and what is wrong."""
+    done = run(*arguments)
+    assert done.code == 2
+    assert message in done.err
