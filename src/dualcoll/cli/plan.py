@@ -243,7 +243,9 @@ def _sharing_wishes(sharing: str | None, copies: int | None, accuracy: str | Non
 
     tolerance = parse_fraction(accuracy)
     if tolerance == 0:
-        raise InputError("no number of copies is sure to be exact", where="--accuracy", hint="10% keeps 1/1.1 of each rate")
+        raise InputError(
+            "no number of copies is sure to be exact", where="--accuracy", hint="10% keeps 1/1.1 of each rate"
+        )
     return tolerance
 
 
