@@ -74,3 +74,11 @@ def test_what_cannot_be_is_refused(run: Run, arguments: tuple[str, ...], message
     done = run(*arguments)
     assert done.code == 2
     assert message in done.err
+
+
+def test_data_is_moved_whatever_the_size(run: Run, tmp_path: Path) -> None:
+    """Chunks of a message that divides by nothing are tried with a few elements each."""
+    plan, path = tmp_path / "plan.json", tmp_path / "schedule.json"
+    assert run("plan", "ring:3", "allreduce", "--size", "1000003", "-o", plan).code == 0
+    assert run("convert", plan, path, "--chunks", "7").code == 0
+    assert run("check", path, "--data").code == 0

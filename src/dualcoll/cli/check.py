@@ -12,6 +12,8 @@ from dualcoll.cli.output import show_json, show_lines
 
 __all__ = ["check"]
 
+ELEMENTS = 64  # of every chunk whose movement is tried; a chunk's bytes need not be whole elements
+
 
 def check(
     file: Annotated[
@@ -69,7 +71,7 @@ def _check_schedule(file: Path, depth: int, *, data: bool, as_json: bool) -> Non
     drawn = read_schedule(file)
     try:
         validate(drawn, depth=depth)
-        moved = execute(drawn).text if data else ""
+        moved = execute(drawn, elements=ELEMENTS).text if data else ""
     except CheckFailed as failed:
         if not as_json:
             raise
