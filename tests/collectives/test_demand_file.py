@@ -176,3 +176,12 @@ def test_any_text_is_read_or_refused(tmp_path: Path, content: str | bytes) -> No
         place = demand.where
         assert demand.size > 0
     assert place.startswith(str(path))
+
+
+def test_a_file_of_odd_blanks_has_no_cells(tmp_path: Path) -> None:
+    """Characters that count as blanks but not as ends of lines."""
+    path = tmp_path / "odd.txt"
+    path.write_bytes(b"\x1c")
+    with pytest.raises(InputError) as caught:
+        read_demand(path)
+    assert caught.value.problem == "it has no cells"

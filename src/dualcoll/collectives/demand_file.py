@@ -44,6 +44,8 @@ def read_demand(path: str | Path) -> DemandMatrix:
         routing = routing_from_data(text.data, text.place)
         return expert_demand(routing, text.place(("ranks",) if routing.names else ()))
     rows = _rows(data, where)
+    if not rows:
+        raise InputError("it has no cells", where=where, hint=_SHAPE)
     names, line, body = _named(rows, where)
     for number, cells in body[1:]:
         if len(cells) != len(body[0][1]):
@@ -74,9 +76,7 @@ def _rows(data: bytes, where: str) -> list[Row]:
                 rows.append((reader.line_num, stripped))
     except csv.Error as error:
         raise InputError(f"the CSV is broken: {error}", where=f"{where}:{reader.line_num}") from None
-    if not rows:
-        raise InputError("it has no cells", where=where, hint=_SHAPE)
-    while all(not cells[-1] for _, cells in rows):
+    while rows and all(not cells[-1] for _, cells in rows):
         rows = [(line, cells[:-1]) for line, cells in rows]
     return rows
 
