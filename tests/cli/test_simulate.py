@@ -82,3 +82,16 @@ def test_data_is_moved_whatever_the_size(run: Run, tmp_path: Path) -> None:
     assert run("plan", "ring:3", "allreduce", "--size", "1000003", "-o", plan).code == 0
     assert run("convert", plan, path, "--chunks", "7").code == 0
     assert run("check", path, "--data").code == 0
+
+
+def test_rated_flows_become_a_plan(run: Run, tmp_path: Path) -> None:
+    """The example of docs/normal-form.md: the steps in words, and a plan that is proved; without the flag it is refused."""
+    page = Path("docs/normal-form.md").read_text()
+    flows, made = tmp_path / "flows.json", tmp_path / "plan.json"
+    flows.write_text(page.rpartition("```json\n")[2].partition("```")[0])
+    done = run("convert", flows, made, "--normal-form")
+    assert done.code == 0
+    assert "normal form: 1 tree" in done.out
+    assert run("check", made).code == 0
+    assert run("convert", flows, made).code == 2
+    assert run("convert", made, made.with_suffix(".out"), "--normal-form").code == 2
