@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from dualcoll.collectives.catalogue import ROOTED, SHARDED, title
 from dualcoll.errors import InputError
 
-__all__ = ["Demand", "Group", "Objective", "Pattern", "Workload"]
+__all__ = ["Demand", "Group", "Objective", "Pattern", "Workload", "kept_parts"]
 
 
 class Pattern(StrEnum):
@@ -153,6 +153,20 @@ def _check(group: Group) -> None:
         raise InputError(f"{len(group.parts)} parts, where {kind} of {n} ranks has {' or '.join(map(str, counts))}")
     if group.parts and (min(group.parts) < 0 or not any(group.parts)):
         raise InputError("its parts are not 0 or more, with one positive at least")
+
+
+def kept_parts(group: Group) -> list[tuple[int, int]]:
+    """What ranks have for themselves in Gather, Scatter and AllToAll(v): (node index, bytes); no demand carries it."""
+    n = len(group.ranks)
+    if group.collective == "alltoallv":
+        found = [(rank, group.parts[i * (n + 1)]) for i, rank in enumerate(group.ranks)]
+    elif group.collective in ("gather", "scatter", "alltoall"):
+        shards = _shards(group.size, (group.parts or (1,) * n))
+        mine = [(rank, whole) for rank, (_, whole) in zip(group.ranks, shards, strict=True)]
+        found = [part for part in mine if group.root in (None, part[0])]
+    else:
+        found = []
+    return [(rank, size) for rank, size in found if size > 0]
 
 
 @lru_cache(maxsize=2)  # an AllToAll has many, and everything about a plan asks for them

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualcoll.collectives.contract import ALL, Contract
-from dualcoll.collectives.workload import Demand, Pattern, Workload
+from dualcoll.collectives.workload import Demand, Pattern, Workload, kept_parts
 from dualcoll.errors import InputError
 from dualcoll.kernels.trees import root_distances
 from dualcoll.plans.model import Phase, Plan, Tree
@@ -57,7 +57,9 @@ def pipelined(plan: Plan, *, chunks: int = 64, window: int | None = None, size: 
     pieces = _pieces(shares, chunks)
     number = {node: i for i, node in enumerate(workload.ranks)}
     sizes = [_cut(share, count) for share, count in zip(shares, pieces, strict=True)]
-    contract = _contract(plan.trees, workload, demands, number, pieces)
+    kept = [(g, number[rank], size) for g, group in enumerate(workload.groups) for rank, size in kept_parts(group)]
+    contract = _contract(plan.trees, workload, demands, number, pieces, kept)
+    sizes.append(np.array([part for *_, part in kept], np.int64))  # chunks that stay where they are
     builder = ScheduleBuilder(contract, np.concatenate(sizes), name="trees")
     parts = [_Part.of(tree, count, number) for tree, count in zip(plan.trees, pieces, strict=True)]
     first_route, first_chunk = 0, 0
@@ -183,7 +185,12 @@ def _cut(share: int, pieces: int) -> Ints:
 
 
 def _contract(
-    trees: Sequence[Tree], workload: Workload, demands: Sequence[Demand], number: dict[int, int], pieces: list[int]
+    trees: Sequence[Tree],
+    workload: Workload,
+    demands: Sequence[Demand],
+    number: dict[int, int],
+    pieces: list[int],
+    kept: Sequence[tuple[int, int, int]],
 ) -> Contract:
     source, target, group = [], [], []
     for tree, count in zip(trees, pieces, strict=True):
@@ -197,6 +204,9 @@ def _contract(
         source += [ends[0]] * count
         target += [ends[1]] * count
         group += [demand.group] * count
+    source += [rank for _, rank, _ in kept]
+    target += [rank for _, rank, _ in kept]
+    group += [which for which, _, _ in kept]
     root = workload.groups[0].root if len(workload.groups) == 1 else None
     return Contract(
         workload.collective,
