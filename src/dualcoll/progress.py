@@ -29,7 +29,7 @@ class Outcome(StrEnum):
             Outcome.OPTIMAL: "proved optimal to the arithmetic's precision",
             Outcome.GAP: "proved to be within the gap asked for",
             Outcome.TIME: "the time limit came first: this is the best so far with its proved gap; allow more --seconds",
-            Outcome.LIMITED: "the best found within the limits on trees and depth; the bound is that of plans without them",
+            Outcome.LIMITED: "the best found of the kind asked for (few, shallow, composed, given); the bound is that of any",
             Outcome.STALLED: "the search finds nothing better: this is the best with its proved gap",
             Outcome.INTERRUPTED: "stopped by the user: this is the best so far with its proved gap",
         }[self]

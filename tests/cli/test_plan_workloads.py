@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +249,7 @@ def test_ranks_that_need_others_between_them_need_relaying(run: Run, verb: str) 
     assert run(verb, "ring:4", "alltoall").code == 0
     done = run(verb, "ring:4", "alltoall", "--no-relay")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: ring:4: rank g2 cannot be reached from g0; GPUs and hosts forward nothing")
+    assert done.err.startswith("error: ring:4: g0 has no route of its own to g2; let ranks relay (leave out --no-relay)")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,7 @@ def test_ranks_that_need_others_between_them_need_relaying(run: Run, verb: str) 
         ),
         (
             ["--sharing", "max-min", "--accuracy", "close"],
-            'cannot use \'close\' as a fraction; write "1%" or "0.01"; it is in [0, 1)',
+            '--accuracy: cannot use \'close\' as a fraction; write "1%" or "0.01"; it is in [0, 1)',
         ),
     ],
 )
@@ -284,3 +286,23 @@ def test_sharing_options_that_are_no_numbers_are_usage_errors(run: Run) -> None:
         done = run(*arguments)
         assert (done.code, done.out) == (2, "")
         assert "Traceback" not in done.err
+
+
+def test_a_demand_is_read_once(run: Run, tmp_path: Path) -> None:
+    """From a pipe it comes only once."""
+    pipe, path = tmp_path / "pipe", tmp_path / "plan.json"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("0 10\n20 0\n",))
+    writer.start()
+    done = run("plan", "ring:2", "alltoallv", "--demand", pipe, "-o", path)
+    writer.join()
+    assert done.code == 0
+    assert "most is received by" in done.out
+    assert path.exists()
+
+
+def test_a_mix_has_its_sizes(run: Run) -> None:
+    """A size beside it would be ignored, so it is refused."""
+    done = run("bound", "dgx-h100:boxes=4,network=rail", "--mix", "examples/mix-32-gpus.yaml", "--size", "1M")
+    assert done.code == 2
+    assert "--mix and --size exclude each other; say it all in the mix file" in done.err

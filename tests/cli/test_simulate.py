@@ -95,3 +95,42 @@ def test_rated_flows_become_a_plan(run: Run, tmp_path: Path) -> None:
     assert run("check", made).code == 0
     assert run("convert", flows, made).code == 2
     assert run("convert", made, made.with_suffix(".out"), "--normal-form").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--chunks", "8"), "--chunks: a schedule has its chunks; give the plan instead"),
+        (("--coupling", "tree"), "--coupling: it is of the fluid model; add --mode fluid"),
+        (
+            ("--mode", "fluid", "--store-and-forward"),
+            "--store-and-forward: it is of the alpha-beta model; leave out --mode fluid",
+        ),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    run: Run, plan_file: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    """Instead of being ignored."""
+    path = tmp_path / "schedule.json"
+    assert run("convert", plan_file, path, "--chunks", "8").code == 0
+    done = run("simulate", path, *arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_the_form_is_found_wherever_it_stands(run: Run, plan_file: Path) -> None:
+    """The keys of a file have no order: the format may come last, behind a megabyte of others."""
+    content = json.loads(plan_file.read_text())
+    content["generator"] = "x" * 10_000
+    form = content.pop("format")
+    plan_file.write_text(json.dumps({**content, "format": form}))
+    assert run("simulate", plan_file, "--chunks", "4").code == 0
+
+
+def test_a_gather_is_as_large_in_a_simulation_as_in_its_plan(run: Run, tmp_path: Path) -> None:
+    """What the root keeps is part of the message."""
+    path = tmp_path / "plan.json"
+    for collective in ("gather", "scatter", "alltoall"):
+        assert run("plan", "star:4", collective, "--size", "4M", "-o", path).code == 0
+        assert json.loads(run("simulate", path, "--json").out)["size_bytes"] == 4 * 2**20

@@ -132,7 +132,7 @@ def test_a_schedule_needs_a_fabric() -> None:
         simulate(built.build())
     assert str(caught.value) == (
         "the schedule is on no fabric, so nothing says how long a send takes; "
-        "lay it on one with dualcoll.schedules.routed.routed"
+        "schedules of plans stand on one; lay others on one with dualcoll.schedules.routed.routed in Python"
     )
 
 

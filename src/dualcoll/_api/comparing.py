@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dualcoll._api.planning import plan as make_plan
 from dualcoll._api.scheduling import best_schedule
 from dualcoll.classical.registry import algorithms_for, build
-from dualcoll.collectives.catalogue import ROOTED, canonical_name
+from dualcoll.collectives.catalogue import ROOTED, canonical_name, title
 from dualcoll.collectives.request import make_workload
 from dualcoll.collectives.workload import Objective
 from dualcoll.diagnosis.comparison import Comparison, Result
@@ -20,7 +20,7 @@ from dualcoll.routing.model import RoutingKind
 from dualcoll.schedules.ir import Schedule
 from dualcoll.simulation import Options, simulate
 from dualcoll.topology.model import Forwarding, Topology
-from dualcoll.units import parse_size
+from dualcoll.units import format_size, parse_size
 
 __all__ = ["compare", "sizes_of", "usual_choice"]
 
@@ -52,7 +52,7 @@ def compare(
         stop: for the plan; within 1 % or 30 s by default.
         options: of the simulation.
         report: told what is simulated next.
-        meter: a clock of the caller's own; once it is spent, no more sizes are tried.
+        meter: a clock of the caller's own for the plan instead of ``stop``; once it is interrupted, no more sizes are tried.
 
     Raises:
         InputError: an unusable argument, or ranks that cannot reach each other.
@@ -64,18 +64,18 @@ def compare(
         )
     points = sizes_of(sizes)
     work = make_workload(topology, name, size=points[-1], ranks=ranks, root=root)
-    made = make_plan(topology, work, forward=forward, seed=seed, stop=stop or (Gap(0.01) | Seconds(30)))
+    clock = meter or Meter(stop or (Gap(0.01) | Seconds(30)))
+    made = make_plan(topology, work, forward=forward, seed=seed, meter=clock)
     results: list[Result] = []
     skipped: list[tuple[str, str]] = []
     group = work.groups[0]
     place = group.ranks.index(group.root) if group.root is not None and name in ROOTED else 0
-    clock = meter or Meter(Stop())
     for size in points:
-        if clock.spent and results:
-            skipped.append((f"sizes from {size} on", "the time is over"))
+        if clock.interrupted and results:
+            skipped.append((f"sizes from {format_size(size)} on", "stopped by the user"))
             break
         if report is not None:
-            report(f"{name} of {size} bytes")
+            report(f"simulating {title(name)} of {format_size(size)} (Ctrl-C keeps the sizes so far)")
         results.append(Result("trees", size, best_schedule(made, size, options, MOST_SENDS)[1].finish))
         for method in algorithms_for(name):
             if method in dict(skipped):
@@ -126,24 +126,26 @@ def _classical(
 
 
 def sizes_of(sizes: str | Sequence[int | str]) -> list[int]:
-    """Bytes of each size, ascending: ``"1K:8G"`` doubles from the first to the last.
+    """Bytes of each size, ascending: ``"1K:8G"`` doubles from the first as far as the last.
 
     Raises:
         InputError: no size, one that cannot be read, or a range that descends.
     """
-    if isinstance(sizes, str):
-        first, colon, last = sizes.partition(":")
-        if not colon:
-            return sorted({parse_size(text) for text in sizes.split(",")})
-        low, high = parse_size(first), parse_size(last)
-        if low > high:
-            raise InputError(f"{sizes!r} descends", where="sizes", hint="write the smaller size first")
-        return list(_doubling(low, high))
-    if not sizes:
-        raise InputError("no size is given", where="sizes")
-    return sorted({parse_size(size) for size in sizes})
+    try:
+        if isinstance(sizes, str):
+            first, colon, last = sizes.partition(":")
+            if colon:
+                return list(_doubling(parse_size(first), parse_size(last)))
+            sizes = sizes.split(",")
+        if not sizes:
+            raise InputError("no size is given")
+        return sorted({parse_size(size) for size in sizes})
+    except InputError as error:
+        raise error.within("sizes") from None
 
 
 def _doubling(low: int, high: int) -> Iterator[int]:
+    if low > high:
+        raise InputError(f"{low} to {high} descends", hint="write the smaller size first")
     for power in range(int(math.log2(high / low)) + 1):
         yield low << power

@@ -44,9 +44,14 @@ def check(
         raise InputError("a plan is not read from standard input", where="FILE", hint="name a file")
     from dualcoll.cli.documents import kind_of
 
-    if kind_of(file) == "schedule":
+    kind = kind_of(file)
+    if kind == "schedule":
         _check_schedule(file, depth, data=data, as_json=as_json)
         return
+    if kind == "flows":
+        raise InputError(
+            "rated flows claim nothing", where=str(file), hint="convert --normal-form makes a plan of them"
+        )
     other = None if topology is None else load(topology, gpu, nic, pcie, cpu, rates)
     try:
         proof = prove(file, other)

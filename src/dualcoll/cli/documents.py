@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,25 +13,33 @@ if TYPE_CHECKING:
     from dualcoll.schedules.ir import Schedule
     from dualcoll.simulation import Options
 
-__all__ = ["kind_of", "schedule_from"]
+__all__ = ["AUTO", "kind_of", "schedule_from"]
 
+AUTO = "auto"
 MAX_BYTES = 2**30
-_FORMAT = re.compile(rb'"format"\s*:\s*"dualcoll\.(\w+)/')
 
 
 def kind_of(path: str | Path) -> str | None:
     """``plan``, ``schedule``, ``flows``, ``topology`` or ``cluster`` of one of our JSON files; None for anything else."""
     if not Path(path).is_file():
         return None
-    found = _FORMAT.search(read_bytes(path, MAX_BYTES)[:4096])
-    return None if found is None else found[1].decode()
+    data = read_bytes(path, MAX_BYTES)
+    if not data.lstrip().startswith(b"{"):
+        return None
+    try:
+        name = json.loads(data).get("format")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(name, str) or not name.startswith("dualcoll."):
+        return None
+    return name.removeprefix("dualcoll.").partition("/")[0]
 
 
 def schedule_from(path: Path, size: str | None, chunks: str, options: Options | None) -> Schedule:
     """The schedule in a file, or a plan's.
 
     Raises:
-        InputError: it is neither, or a size is asked of a schedule, whose chunks have theirs.
+        InputError: it is neither, or a size or number of chunks is asked of a schedule, which has its own.
     """
     kind = kind_of(path)
     if kind == "plan":
@@ -42,6 +50,8 @@ def schedule_from(path: Path, size: str | None, chunks: str, options: Options | 
     if kind == "schedule":
         if size is not None:
             raise InputError("a schedule's chunks have their sizes", where="--size", hint="give the plan instead")
+        if chunks != AUTO:
+            raise InputError("a schedule has its chunks", where="--chunks", hint="give the plan instead")
         from dualcoll.schedules.file import read_schedule
 
         return read_schedule(path)

@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from dualcoll.progress import Progress
 
-__all__ = ["progress_line", "say", "show_json", "show_lines"]
+__all__ = ["on_line", "say", "show_json", "show_lines", "status_line"]
 
 
 def show_json(record: dict[str, Any]) -> None:
@@ -46,21 +46,27 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def progress_line() -> Iterator[Callable[[Progress], None] | None]:
-    """A line on the terminal with value, bound, gap and seconds; nothing in a pipe."""
+def status_line() -> Iterator[Callable[[str], None] | None]:
+    """A line on the terminal that says what goes on; nothing in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
 
+    with Console(stderr=True).status("reading the fabric") as status:
+        yield status.update
+
+
+def progress_text(now: Progress) -> str:
+    """Value, bound, gap and seconds of a search."""
     from dualcoll.units import format_bandwidth, format_fraction
 
-    with Console(stderr=True).status("reading the fabric") as status:
+    return (
+        f"{format_bandwidth(now.value)}, at most {format_bandwidth(now.bound)}, gap {format_fraction(now.gap)}, "
+        f"{now.iterations} rounds, {now.seconds:.1f} s (Ctrl-C keeps the best so far)"
+    )
 
-        def show(now: Progress) -> None:
-            status.update(
-                f"{format_bandwidth(now.value)}, at most {format_bandwidth(now.bound)}, gap {format_fraction(now.gap)}, "
-                f"{now.iterations} rounds, {now.seconds:.1f} s (Ctrl-C keeps the best so far)"
-            )
 
-        yield show
+def on_line(line: Callable[[str], None] | None) -> Callable[[Progress], None] | None:
+    """What a search reports to, if there is a line."""
+    return None if line is None else lambda now: line(progress_text(now))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualcoll.cli.options import Cpu, Gpu, Html, Json, Nic, Out, Pcie, RatesName, TopologySpec, load, writable
-from dualcoll.cli.output import progress_line, say, show_json, show_lines
+from dualcoll.cli.output import on_line, say, show_json, show_lines, status_line
 from dualcoll.cli.workload import (
     Collective,
     DemandFile,
@@ -30,6 +30,7 @@ from dualcoll.cli.workload import (
 from dualcoll.errors import InputError
 
 if TYPE_CHECKING:
+    from dualcoll.collectives.demand_matrix import DemandMatrix
     from dualcoll.plans.model import Alternative, Plan
     from dualcoll.progress import Meter
 
@@ -74,7 +75,7 @@ Seed = Annotated[
 def plan(
     topology: TopologySpec,
     collective: Collective = None,
-    size: Size = "1G",
+    size: Size = None,
     gap: GapText = "1%",
     seconds: SecondsText = 30.0,
     ranks: Ranks = None,
@@ -117,7 +118,8 @@ def plan(
         from dualcoll.plans.file import read_plan
 
         start = read_plan(previous)
-    carried = {"size": size, "ranks": ranks, "root": root, "weights": weights, "demand": demand, "groups": groups}
+    matrix = _read_demand(demand)
+    carried = {"size": size, "ranks": ranks, "root": root, "weights": weights, "demand": matrix, "groups": groups}
     carried["objective"] = objective
     wishes = {"max_trees": max_trees, "max_depth": max_depth, "start": start, "pareto": pareto}
     asked = {"forward": forward, "relay": not no_relay, "routing": routing, "method": method, "seed": seed, **wishes}
@@ -133,11 +135,10 @@ def plan(
 
         report(made, html)
     record, lines = (plan_record(made), []) if as_json else ({}, plan_text(made))
-    if demand is not None:
-        from dualcoll.collectives.demand_file import read_demand
+    if matrix is not None:
         from dualcoll.collectives.description import describe_demand
 
-        told = describe_demand(read_demand(demand))
+        told = describe_demand(matrix)
         record["demand"] = list(told)
         lines += [("demand" if i == 0 else "", text) for i, text in enumerate(told)]
     if sharing is not None:
@@ -160,7 +161,7 @@ def plan(
 def bound(
     topology: TopologySpec,
     collective: Collective = None,
-    size: Size = "1G",
+    size: Size = None,
     gap: GapText = "1%",
     seconds: SecondsText = 30.0,
     ranks: Ranks = None,
@@ -185,7 +186,8 @@ def bound(
     """Say how fast the collective can possibly run, and what limits it."""
     from dualcoll.reporting.tables import plan_record, plan_text
 
-    carried = {"size": size, "ranks": ranks, "root": root, "weights": weights, "demand": demand, "groups": groups}
+    matrix = _read_demand(demand)
+    carried = {"size": size, "ranks": ranks, "root": root, "weights": weights, "demand": matrix, "groups": groups}
     carried["objective"] = objective
     asked = {"forward": forward, "relay": not no_relay, "routing": routing, "method": method, "seed": seed}
     made = _solve(topology, collective, mix, carried, (gap, seconds), (gpu, nic, pcie, cpu, rates), asked)
@@ -193,6 +195,14 @@ def bound(
         show_json(plan_record(made))
     else:
         show_lines(plan_text(made, bound_only=True))
+
+
+def _read_demand(path: Path | None) -> DemandMatrix | None:
+    if path is None:
+        return None
+    from dualcoll.collectives.demand_file import read_demand
+
+    return read_demand(path)
 
 
 def _alternatives(made: Plan, asked: dict[str, Any], limits: tuple[str, float]) -> list[Alternative]:
@@ -241,7 +251,10 @@ def _sharing_wishes(sharing: str | None, copies: int | None, accuracy: str | Non
         raise InputError("the number of copies follows from it", where="--accuracy", hint="leave out --copies")
     from dualcoll.units import parse_fraction
 
-    tolerance = parse_fraction(accuracy)
+    try:
+        tolerance = parse_fraction(accuracy)
+    except InputError as error:
+        raise error.within("--accuracy") from None
     if tolerance == 0:
         raise InputError(
             "no number of copies is sure to be exact", where="--accuracy", hint="10% keeps 1/1.1 of each rate"
@@ -266,11 +279,12 @@ def _solve(
     stop = Stop(gap=parse_fraction(limits[0]), seconds=limits[1])
     if collective is not None:
         canonical_name(collective)  # before a large fabric is read
-    parse_size(carried["size"])
+    if carried["size"] is not None:
+        parse_size(carried["size"])
     fabric = load(topology, *imports)
     work = workload_of(fabric, collective, mix, carried)
-    with progress_line() as show:
-        meter = Meter(stop, show)
+    with status_line() as line:
+        meter = Meter(stop, on_line(line))
         with interruptible(meter):
             return make_plan(fabric, work, meter=meter, **asked)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dualcoll.cli.options import Cpu, Gpu, Html, Json, Nic, Pcie, RatesName, TopologySpec, load, writable
-from dualcoll.cli.output import say, show_json, show_lines
+from dualcoll.cli.output import on_line, say, show_json, show_lines, status_line
 from dualcoll.cli.workload import Ranks, Root
 from dualcoll.errors import InputError
 
@@ -95,7 +95,7 @@ def compare(
     topology: TopologySpec,
     collective: Annotated[str, typer.Argument(metavar="COLLECTIVE", show_default=False)],
     sizes: Annotated[
-        str, typer.Option("--sizes", help="1K:8G doubles from the first to the last; or 1M,64M.")
+        str, typer.Option("--sizes", help="1K:8G doubles from the first as far as the last; or 1M,64M.")
     ] = "1K:1G",
     ranks: Ranks = None,
     root: Root = None,
@@ -129,20 +129,22 @@ def compare(
     from dualcoll.units import parse_fraction
 
     stop = Stop(gap=parse_fraction(gap), seconds=seconds)
-    meter = Meter(Stop())
-    with interruptible(meter):
-        found = run(
-            load(topology, gpu, nic, pcie, cpu, rates),
-            collective,
-            sizes=sizes,
-            ranks=ranks,
-            root=root,
-            forward=forward,
-            seed=seed,
-            stop=stop,
-            options=assumed,
-            meter=meter,
-        )
+    fabric = load(topology, gpu, nic, pcie, cpu, rates)
+    with status_line() as line:
+        meter = Meter(stop, on_line(line))
+        with interruptible(meter):
+            found = run(
+                fabric,
+                collective,
+                sizes=sizes,
+                ranks=ranks,
+                root=root,
+                forward=forward,
+                seed=seed,
+                options=assumed,
+                report=line,
+                meter=meter,
+            )
     if csv_file is not None:
         from dualcoll.files import atomic_write
 
@@ -168,6 +170,10 @@ def _options(
     from dualcoll.simulation import Options
     from dualcoll.units import parse_bandwidth, parse_time
 
+    if coupling != "flow" and mode != "fluid":
+        raise InputError("it is of the fluid model", where="--coupling", hint="add --mode fluid")
+    if store_and_forward and mode == "fluid":
+        raise InputError("it is of the alpha-beta model", where="--store-and-forward", hint="leave out --mode fluid")
     try:
         return Options(
             mode=mode,

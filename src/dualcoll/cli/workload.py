@@ -28,6 +28,8 @@ __all__ = [
     "workload_of",
 ]
 
+DEFAULT_SIZE = "1G"
+
 Collective = Annotated[
     str | None,
     typer.Argument(
@@ -38,8 +40,12 @@ Collective = Annotated[
     ),
 ]
 Size = Annotated[
-    str,
-    typer.Option("--size", help="Message, as nccl-tests counts it: K, M, G are binary; KiB, MB say themselves."),
+    str | None,
+    typer.Option(
+        "--size",
+        help="Message, as nccl-tests counts it: K, M, G are binary; KiB, MB say themselves. [default: 1G]",
+        show_default=False,
+    ),
 ]
 Ranks = Annotated[
     str | None, typer.Option("--ranks", metavar="LIST", help="Who takes part: 0-7,12 or names. [default: all]")
@@ -81,17 +87,17 @@ def workload_of(fabric: Topology, collective: str | None, mix: Path | None, aske
     """What the arguments ask for.
 
     Args:
-        asked: ``size, ranks, root, weights, demand, groups, objective`` as given on the command line.
+        asked: ``size, ranks, root, weights, demand, groups, objective`` as given on the command line, the demand as it was
+            read.
 
     Raises:
         InputError: neither a collective nor a mix, both, or anything unusable in them.
     """
-    from dualcoll.collectives.demand_file import read_demand
     from dualcoll.collectives.mix import read_mix
     from dualcoll.collectives.request import make_workload
 
     if mix is not None:
-        given = [name for name in ("ranks", "root", "weights", "demand", "groups") if asked[name] is not None]
+        given = [name for name in ("size", "ranks", "root", "weights", "demand", "groups") if asked[name] is not None]
         if collective is not None or given:
             other = "COLLECTIVE" if collective is not None else f"--{given[0]}"
             raise InputError(f"--mix and {other} exclude each other", hint="say it all in the mix file")
@@ -99,8 +105,8 @@ def workload_of(fabric: Topology, collective: str | None, mix: Path | None, aske
     if collective is None:
         raise InputError("no collective is given", where="COLLECTIVE", hint="name one, such as allreduce, or use --mix")
     weights = None if asked["weights"] is None else _numbers(asked["weights"])
-    demand = None if asked["demand"] is None else read_demand(asked["demand"])
-    return make_workload(fabric, collective, **{**asked, "weights": weights, "demand": demand})
+    size = DEFAULT_SIZE if asked["size"] is None else asked["size"]
+    return make_workload(fabric, collective, **{**asked, "weights": weights, "size": size})
 
 
 def _numbers(text: str) -> list[int]:

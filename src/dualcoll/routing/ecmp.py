@@ -36,14 +36,9 @@ class EcmpRouter:
     ptr: Ints
     path: NDArray[np.int32]
 
-    @property
-    def participants(self) -> int:
-        """How many there are."""
-        return int(self.graph.starts.size)
-
     def project(self, link_prices: Floats) -> _Projection:
         """What the paths cost under prices float64 (E,)."""
-        n = self.participants
+        n = self.graph.starts.size
         weight = np.ascontiguousarray(path_costs(self.ptr, self.path, link_prices).reshape(n, n).T)
         return _Projection(weight, self, link_prices.size)
 
@@ -58,7 +53,7 @@ class _Projection:
         return path_loads(self.router.ptr, self.router.path, np.ascontiguousarray(counts.T).ravel(), self.links)
 
     def routes(self, edges: Ints) -> tuple[Ints, Ints, None]:
-        number = edges[:, 1] * self.router.participants + edges[:, 0]
+        number = edges[:, 1] * self.router.graph.starts.size + edges[:, 0]
         first, hops = self.router.ptr[number], self.router.ptr[number + 1] - self.router.ptr[number]
         ptr = np.concatenate([[0], np.cumsum(hops)])
         at = np.arange(ptr[-1]) + np.repeat(first - ptr[:-1], hops)

@@ -36,11 +36,6 @@ class SprayRouter:
     hops: NextHops
     divisor: NDArray[np.int32]
 
-    @property
-    def participants(self) -> int:
-        """How many there are."""
-        return int(self.graph.starts.size)
-
     def project(self, link_prices: Floats) -> _Projection:
         """What the shares cost under prices float64 (E,)."""
         graph = self.graph

@@ -52,11 +52,6 @@ class Router(Protocol):
     """A routing model on one fabric for certain participants."""
 
     @property
-    def participants(self) -> int:
-        """n."""
-        ...
-
-    @property
     def graph(self) -> PolicyGraph:
         """The routes that the model may use."""
         ...

@@ -26,11 +26,6 @@ class SinglePathRouter:
 
     graph: PolicyGraph
 
-    @property
-    def participants(self) -> int:
-        """How many there are."""
-        return int(self.graph.starts.size)
-
     def project(self, link_prices: Floats) -> _Projection:
         """Cheapest paths between all participants under prices float64 (E,), not negative."""
         distance, arrival = self.graph.distances(link_prices)

@@ -100,7 +100,7 @@ def prepare(schedule: Schedule, options: Options) -> Prepared:
     if schedule.topology is None:
         raise InputError(
             "the schedule is on no fabric, so nothing says how long a send takes",
-            hint="lay it on one with dualcoll.schedules.routed.routed",
+            hint="schedules of plans stand on one; lay others on one with dualcoll.schedules.routed.routed in Python",
         )
     _check_routes(schedule)
     fabric = fabric_arrays(schedule.topology)

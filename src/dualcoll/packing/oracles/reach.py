@@ -40,9 +40,16 @@ def require_reach(
     names = [topology.nodes[node].name for node in participants]
     if patterns[0] is Pattern.SEND:
         for source in np.unique(roots):
-            reached = _reached(edge, int(source)) if relay else edge[source]
+            reached = _reached(edge, int(source))
             wanted = targets[roots == source]
             _require([names[v] for v in wanted[~reached[wanted]]], "cannot be reached from", names[source], topology)
+            far = [] if relay else [names[v] for v in wanted[~edge[source, wanted]]]
+            if far:
+                raise InputError(
+                    f"{names[source]} has no route of its own to {_listed(far)}",
+                    where=topology.name,
+                    hint="let ranks relay (leave out --no-relay), or let GPUs forward (--forward all)",
+                )
         return
     both = Pattern.ALLREDUCE in patterns or np.unique(roots).size == len(participants)  # then everybody needs everybody
     outward, inward = both or Pattern.BROADCAST in patterns, both or Pattern.REDUCE in patterns
@@ -68,8 +75,13 @@ def _reached(edge: Bools, source: int) -> Bools:
 
 def _require(lost: list[str], verb: str, other: str, topology: Topology) -> None:
     if lost:
-        shown = ", ".join(lost[:SHOWN]) + (f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else "")
         hint = "GPUs and hosts forward nothing (see --forward), and a nic, cpu or pci node serves only its own box: "
         raise InputError(
-            f"rank {shown} {verb} {other}", where=topology.name, hint=f"{hint}check the links and the nodes' boxes"
+            f"rank {_listed(lost)} {verb} {other}",
+            where=topology.name,
+            hint=f"{hint}check the links and the nodes' boxes",
         )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
