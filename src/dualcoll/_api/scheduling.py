@@ -14,9 +14,10 @@ from dualcoll.units import parse_size
 __all__ = ["best_schedule", "schedule"]
 
 STEP = 4  # from one number of chunks to the next that is tried
-WINDOWS = (None, 256, 512)  # pieces under way
+WINDOWS = (None, 512)  # pieces under way
 MOST_SENDS = 4_500_000  # of a schedule that is tried: some ten seconds of simulation
-WORTH = 0.99  # a number of chunks that does not take less of the best time so far than this is the last one tried
+WORTH = 0.99  # a number of chunks is worth it that takes at most this part of the best time so far
+IN_VAIN = 2  # numbers of chunks in a row that are not worth it end the search
 
 
 def schedule(
@@ -49,7 +50,7 @@ def best_schedule(
 ) -> tuple[Schedule, Trace]:
     """The fastest of some numbers of chunks and windows, with its simulation."""
     best: tuple[Schedule, Trace] | None = None
-    before = 0
+    before, in_vain = 0, 0
     for chunks in _numbers(plan, most_sends):
         known, fastest = (float("inf") if best is None else best[1].finish), float("inf")
         for window in WINDOWS:
@@ -60,7 +61,8 @@ def best_schedule(
             fastest = min(fastest, trace.finish)
             if best is None or trace.finish < best[1].finish:
                 best = made, trace
-        if fastest > WORTH * known or made.sends == before:
+        in_vain = in_vain + 1 if fastest > WORTH * known else 0
+        if in_vain == IN_VAIN or made.sends == before:
             break
         before = made.sends
     assert best is not None

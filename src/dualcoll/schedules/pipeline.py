@@ -2,9 +2,11 @@
 
 Pieces overlap: while one is broadcast the next is reduced. Every tree has a channel of its own.
 
-Nothing below a schedule knows rates. Where many trees share a link first come, first served, fast and slow ones would progress
-alike, and the end of the slow ones would decide. So the pieces of all trees are put in one order, each at its due time if all
-trees keep their rates, and a rank takes up a new piece only once it has got the one that is ``window`` places earlier.
+Nothing below a schedule knows rates. Where pieces are many, every tree has the same number of them, which makes their sizes
+proportional to the rates: channels that take turns on a link then share it as the plan says. Where pieces are few, they are of
+one size, so that the largest trees are as deep in pieces as possible, and another means is at hand: the pieces of all trees are
+put in one order, each at its due time if all trees keep their rates, and a rank takes up a new piece only once it has got the
+one that is ``window`` places earlier.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ Ints = NDArray[np.int64]
 
 ALIGNMENT = 16  # bytes; pieces are multiples of it, but for the last of a tree
 MAX_CHUNKS = 2**22
+MANY_PIECES = 32  # of each tree
 
 
 def pipelined(plan: Plan, *, chunks: int = 64, window: int | None = None, size: int | None = None) -> Schedule:
@@ -39,8 +42,7 @@ def pipelined(plan: Plan, *, chunks: int = 64, window: int | None = None, size: 
 
     Args:
         plan: its trees, rates and routes.
-        chunks: about how many pieces the data is cut into, all trees together; every tree has at least one. Pieces of
-            different trees have about the same size.
+        chunks: about how many pieces the data is cut into, all trees together; every tree has at least one.
         window: pieces under way at once, all trees together; None for as many as there are.
         size: bytes of the message, if not the plan's. Only for groups whose messages have one size.
 
@@ -171,9 +173,10 @@ def _shares(trees: Sequence[Tree], demands: Sequence[Demand]) -> list[int]:
 
 
 def _pieces(shares: list[int], chunks: int) -> list[int]:
-    """How many pieces each tree is cut into; no piece has less than the alignment."""
-    total = max(sum(shares), 1)
-    return [max(1, min(round(chunks * share / total), share // ALIGNMENT)) for share in shares]
+    """How many pieces each tree is cut into: as many as any other, or of one size where they are few."""
+    each, total = chunks / len(shares), max(sum(shares), 1)
+    wanted = (each if each >= MANY_PIECES else chunks * share / total for share in shares)
+    return [max(1, min(round(count), share // ALIGNMENT)) for count, share in zip(wanted, shares, strict=True)]
 
 
 def _cut(share: int, pieces: int) -> Ints:
