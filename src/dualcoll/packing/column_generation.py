@@ -121,6 +121,9 @@ def column_generation(
     # an optimum that is no basic solution would have more columns than it needs
     if few and (ended is None or not len(best.pool) or (ended is Outcome.OPTIMAL and not meter.spent)):
         ended = _generate(best)
+    if not few and ended is None:
+        _multiplicative_prices(best, random)  # classes cannot price one slow link apart from its like
+        ended = best.ended()
     if not best.value:
         raise InputError(
             f"no tree was found that is at most {shape.max_depth} logical edges deep", hint="allow deeper trees"
@@ -135,8 +138,13 @@ def _first_prices(best: _Best, random: np.random.Generator) -> None:
         prices, bound, calls = class_prices(problem, classes, lambda: best.meter.spent)
         best.prove(prices, bound)
         best.calls += calls
-    if problem.classes:
-        return
+    if not problem.classes:
+        _multiplicative_prices(best, random)
+
+
+def _multiplicative_prices(best: _Best, random: np.random.Generator) -> None:
+    """Prices that rise on whatever is crowded, from the best so far."""
+    problem = best.problem
     first = _mixed(problem, best.prices if best.prices.size else None)
     loop = PriceLoop(problem, EPSILON, np.log(first) + JITTER * random.random(first.size))
     while loop.rounds < WARM_UP and (loop.rounds == 0 or not best.meter.spent):
