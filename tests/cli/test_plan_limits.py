@@ -19,7 +19,10 @@ def test_max_trees_is_kept_and_its_loss_said(run: Run) -> None:
     assert limited["bound_algbw_GBps"] == pytest.approx(free["bound_algbw_GBps"], rel=1e-6)
     assert limited["gap"] == pytest.approx(1 - limited["algbw_GBps"] / limited["bound_algbw_GBps"])
     text = run("plan", "dgx-1v", "allreduce", "--max-trees", "3", "--gap", "0").out
-    assert "limited: the best found of the kind asked for (few, shallow, composed, given); the bound is that of any" in text
+    assert (
+        "limited: the best found of the kind asked for (few, shallow, composed, given); the bound is that of any"
+        in text
+    )
 
 
 def test_max_depth_is_kept_and_depth_printed(run: Run) -> None:

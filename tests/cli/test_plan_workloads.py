@@ -249,7 +249,9 @@ def test_ranks_that_need_others_between_them_need_relaying(run: Run, verb: str) 
     assert run(verb, "ring:4", "alltoall").code == 0
     done = run(verb, "ring:4", "alltoall", "--no-relay")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: ring:4: g0 has no route of its own to g2; let ranks relay (leave out --no-relay)")
+    assert done.err.startswith(
+        "error: ring:4: g0 has no route of its own to g2; let ranks relay (leave out --no-relay)"
+    )
 
 
 @pytest.mark.parametrize(
