@@ -134,6 +134,18 @@ def test_bytes_are_those_of_a_run(name: str, spec: str) -> None:
         assert use.seconds == pytest.approx(busy[use.row])
 
 
+def test_copies_by_switches_are_carried_once() -> None:
+    """What a switch makes copies of is on the way to it once, as in the simulation."""
+    topology = catalog("star:n=4")
+    builder = ScheduleBuilder(make_contract("broadcast", 4), 1000, topology=topology, nodes=topology.ranks)
+    ends = {(link.tail, link.head): e for e, link in enumerate(topology.links)}
+    root, *others = topology.ranks
+    hub = next(head for tail, head in ends if tail == root)
+    for rank, node in enumerate(others, 1):
+        builder.send(0, rank, 0, route=builder.route([ends[root, hub], ends[hub, node]]), multicast=0)
+    assert [use.carried for use in route_map(builder.build()).uses for _ in use.alike] == [1000] * 4
+
+
 def test_meetings_by_hand() -> None:
     """Rounds, meetings and crowds of a direct all-to-all around a switch: every port has P - 1 edges at once."""
     topology = catalog("star:n=5")

@@ -17,7 +17,7 @@ from dualcoll.schedules.ops import Op
 from dualcoll.schedules.validate import validate
 from dualcoll.topology.model import Kind, Link, Node, Topology, duplex
 
-COLUMNS = ("src", "dst", "chunk", "into", "op", "channel", "round", "route")
+COLUMNS = ("src", "dst", "chunk", "into", "op", "channel", "round", "route", "multicast")
 
 
 def ring(ranks: int, size: int = 8) -> Schedule:

@@ -92,3 +92,18 @@ def test_messages_of_several_sizes_have_no_single_size() -> None:
     matrix = Group("m", "alltoallv", (0, 1), 3, None, (0, 3, 2, 0))
     with pytest.raises(InputError, match="says its size"):
         resized(Workload((matrix,)), 5)
+
+
+def test_pieces_of_each_tree_may_be_given() -> None:
+    """Every tree is cut into as many pieces as asked; a number for each tree is wanted, of 1 or more."""
+    made = plan(catalog("dgx-1v"), "allreduce", size="1M", stop=Gap(0.01))
+    wanted = [1 + t % 3 for t in range(len(made.trees))]
+    drawn = pipelined(made, chunks=wanted)
+    assert [np.unique(drawn.chunk[drawn.channel == t]).size for t in range(len(wanted))] == wanted
+    validate(drawn)
+    with pytest.raises(InputError) as caught:
+        pipelined(made, chunks=wanted[1:])
+    assert str(caught.value) == f"{len(wanted) - 1} numbers of chunks for {len(wanted)} trees"
+    with pytest.raises(InputError) as caught:
+        pipelined(made, chunks=[0, *wanted[1:]])
+    assert str(caught.value) == "0 chunks; use 1 to 4194304"

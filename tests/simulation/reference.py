@@ -26,6 +26,7 @@ class Send:
     size: F
     reduces: bool
     route: list[tuple[int, F]]  # links and parts
+    multicast: int
     depends: list[Send] = field(default_factory=list)
     before: list[Send] = field(default_factory=list)  # on its channel
     ready: F | None = None
@@ -65,6 +66,7 @@ class Run:
                         strict=True,
                     )
                 ],
+                int(schedule.multicast[i]),
             )
             for i in range(schedule.sends)
         ]
@@ -77,6 +79,7 @@ class Run:
         self.doors: dict[tuple[str, int], list[Send]] = {}  # who is through, of each rank out and in
         self.lines: dict[tuple[str, int], list[Send]] = {}
         self.reducer: dict[int, F] = {}
+        self.taken_up: set[int] = set()  # reductions
 
     def conditions(self, send: Send) -> list[F | None]:
         """The moments that a send waits for, None if not yet known."""
@@ -132,10 +135,16 @@ class Run:
     def land(self, send: Send, now: F) -> None:
         if send.arrived is None:
             send.arrived = now
-            if send.reduces and self.options.reduction_speed is not None and send.size > 0:
-                begin = max(now, self.reducer.get(send.dst, F(0)))
-                self.reducer[send.dst] = begin + send.size / F(self.options.reduction_speed)
-                self.events[send.number] = (self.reducer[send.dst], LAND, send.number)
+            if self.takes_to_reduce(send):
+                line = [other for other in self.sends if self.takes_to_reduce(other) and other.dst == send.dst]
+                for each in line if self.options.in_order else [send]:
+                    if each.arrived is None:
+                        break
+                    if each.number not in self.taken_up:
+                        self.taken_up.add(each.number)
+                        begin = max(now, self.reducer.get(each.dst, F(0)))
+                        self.reducer[each.dst] = begin + each.size / F(self.options.reduction_speed or 1)
+                        self.events[each.number] = (self.reducer[each.dst], LAND, each.number)
                 return
         send.reduced = now
         channel = [other for other in self.sends if send in other.before]
@@ -146,6 +155,9 @@ class Run:
             if not each.local:
                 self.leave("out", each.src, each, now)
                 self.leave("in", each.dst, each, now)
+
+    def takes_to_reduce(self, send: Send) -> bool:
+        return send.reduces and self.options.reduction_speed is not None and send.size > 0
 
     def next(self) -> tuple[F, int, Send] | None:
         if not self.events:
@@ -211,6 +223,14 @@ def _alpha_beta(run: Run) -> None:
     free: dict[object, F] = {}
     at: dict[int, int] = {}
     tail: dict[int, F] = {}
+    services = {send.number: _services(run, send) for send in run.sends if not send.local}
+    order: dict[object, list[object]] = {}
+    for each in services.values():
+        for server, name in ((server, name) for stage in each for server, name in stage):
+            if name not in order.setdefault(server, []):
+                order[server].append(name)
+    served: dict[object, tuple[F, F]] = {}
+    waiting: list[Send] = []
     run.look()
     while (event := run.next()) is not None:
         now, kind, send = event
@@ -221,12 +241,21 @@ def _alpha_beta(run: Run) -> None:
         else:
             stages, first = run.stages(send)
             k = at.get(send.number, 0)
+            mine = services[send.number][k]
+            if run.options.in_order and any(
+                name not in served and any(other not in served for other in order[server][: order[server].index(name)])
+                for server, name in mine
+            ):
+                waiting.append(send)
+                continue
             at[send.number] = k + 1
             heads, outs, tails = [], [], []
-            for server, seconds, latency in stages[k]:
-                begin = max(now, free.get(server, F(0)))
-                free[server] = begin + seconds
-                out = max(free[server], tail.get(send.number, F(0)))
+            for (server, seconds, latency), (_, name) in zip(stages[k], mine, strict=True):
+                if name not in served:
+                    served[name] = max(now, free.get(server, F(0))), max(now, free.get(server, F(0))) + seconds
+                    free[server] = served[name][1]
+                begin, end = (max(now, moment) for moment in served[name])
+                out = max(end, tail.get(send.number, F(0)))
                 heads.append(begin + latency)
                 outs.append(out)
                 tails.append(out + latency)
@@ -238,7 +267,21 @@ def _alpha_beta(run: Run) -> None:
             else:
                 head = max(heads) if run.options.cut_through else max(tails)
                 run.events[send.number] = (head, MOVE, send.number)
+            run.events |= {other.number: (now, MOVE, other.number) for other in waiting}
+            waiting = []
         run.look()
+
+
+def _services(run: Run, send: Send) -> list[list[tuple[object, object]]]:
+    """Of each stage the servers, and a name for what each does there: the same for copies over one link, made by switches."""
+    stages, _ = run.stages(send)
+    of = ("send", send.number) if send.multicast < 0 else ("multicast", send.multicast)
+    named: list[list[tuple[object, object]]] = []
+    for k, stage in enumerate(stages):
+        links = [server if isinstance(server, int) else stages[k + 1][0][0] for server, _, _ in stage]
+        at = [k] * len(links) if send.multicast < 0 else links
+        named.append([(server, (*of, server, place)) for (server, _, _), place in zip(stage, at, strict=True)])
+    return named
 
 
 def _fluid(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import networkx as nx
@@ -50,8 +51,10 @@ def ring(ranks: int, size: int, capacity: float, latency: float) -> Schedule:
 
 
 @st.composite
-def schedules(draw: st.DrawFn, most: int = 10) -> Schedule:
-    """Random sends between two to four ranks, on paths and sprayed, some local; sense and contract are not looked at."""
+def schedules(draw: st.DrawFn, most: int = 10, copies: bool = False) -> Schedule:
+    """Random sends between two to four ranks, on paths and sprayed, some local, with ``copies`` some made by switches; sense
+    and contract are not looked at.
+    """
     ranks, switches = draw(st.integers(2, 4)), draw(st.integers(1, 2))
     graph: nx.DiGraph[int] = nx.DiGraph()
     for node in range(1, ranks + switches):
@@ -68,11 +71,19 @@ def schedules(draw: st.DrawFn, most: int = 10) -> Schedule:
     ]
     topology = fabric(ranks, links, switches, shared)
     built = builder(topology, [draw(st.integers(0, 9)) for _ in range(3)])
-    for number in range(draw(st.integers(0, most))):
+    for group in range(draw(st.integers(0, most))):
+        number = built.sends
         src, dst = draw(st.integers(0, ranks - 1)), draw(st.integers(0, ranks - 1))
         chunk = draw(st.integers(0, 2))
         op = draw(st.sampled_from(Op))
         after = draw(st.lists(st.integers(0, number - 1), max_size=2)) if number else []
+        if copies and draw(st.booleans()):
+            tree = nx.single_source_shortest_path(graph, src)  # ways that part do not meet again
+            for end in draw(st.permutations([rank for rank in range(ranks) if rank != src])):
+                route = built.route([index[hop] for hop in pairwise(tree[end])])
+                built.send(src, end, chunk, route=route, channel=draw(st.integers(0, 1)), multicast=group, after=after)
+                after = draw(st.lists(st.integers(0, built.sends - 1), max_size=1))
+            continue
         if src == dst:
             built.send(src, dst, chunk, op, into=(chunk + 1) % 3, after=after)
             continue
@@ -93,8 +104,8 @@ def schedules(draw: st.DrawFn, most: int = 10) -> Schedule:
 
 @st.composite
 def options(draw: st.DrawFn, mode: str) -> Options:
-    """Random assumptions, but for the protocol."""
-    return Options(
+    """Random assumptions, but for the protocol; in order only where every schedule can be run so."""
+    chosen = Options(
         mode=mode,
         cut_through=draw(st.booleans()),
         coupling=draw(st.sampled_from(["flow", "tree"])),
@@ -103,3 +114,5 @@ def options(draw: st.DrawFn, mode: str) -> Options:
         concurrency=draw(st.sampled_from([None, None, 1, 2])),
         reduction_speed=draw(st.sampled_from([None, None, 1.0, 4.0])),
     )
+    able = mode == "alpha-beta" and chosen.depth is None and chosen.concurrency is None
+    return replace(chosen, in_order=able and draw(st.booleans()))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dualcoll.errors import CheckFailed
+from dualcoll.errors import CheckFailed, InputError
 from dualcoll.schedules.ir import Schedule
 from dualcoll.schedules.order import running_order
 from dualcoll.simulation import Options, simulate
@@ -23,8 +23,8 @@ def runs(schedule: Schedule, chosen: Options) -> bool:
     return True
 
 
-@given(st.data(), schedules())
-@settings(max_examples=150)
+@given(st.data(), st.booleans().flatmap(lambda copies: schedules(copies=copies)))
+@settings(max_examples=200)
 def test_alpha_beta_is_what_the_document_says(data: st.DataObject, schedule: Schedule) -> None:
     """Every moment of every send is that of a slow simulator in fractions, to the last digit."""
     chosen = data.draw(options("alpha-beta"))
@@ -35,6 +35,23 @@ def test_alpha_beta_is_what_the_document_says(data: st.DataObject, schedule: Sch
             exact = getattr(send, name)
             found = getattr(trace, name)[send.number]
             assert (exact is None and np.isnan(found)) or float(exact) == found, (send.number, name)
+
+
+@given(schedules(copies=True), st.sampled_from([1, 2, 3]))
+@settings(max_examples=50)
+def test_in_order_on_channels_with_little_room(schedule: Schedule, depth: int) -> None:
+    """Either every send ends when the slow simulator says, or some never do and the schedule is refused."""
+    chosen = Options(in_order=True, depth=depth)
+    assume(runs(schedule, chosen))
+    expected = [send.end for send in reference(schedule, chosen)]
+    if None in expected:
+        stuck = sum(end is None for end in expected)
+        with pytest.raises(
+            InputError, match=f"in_order: {stuck} of {len(expected)} sends never get their turn: channels of"
+        ):
+            simulate(schedule, chosen)
+    else:
+        assert simulate(schedule, chosen).end.tolist() == expected
 
 
 @given(st.data(), schedules())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dualcoll.schedules.ir import Schedule
 from dualcoll.simulation import Options, simulate, to_chrome
@@ -23,7 +24,7 @@ REQUIRED = {  # fields of each phase in the Trace Event Format
 }
 
 
-@given(runs())
+@given(st.booleans().flatmap(lambda copies: runs(copies=copies)))
 @settings(max_examples=50)
 def test_events_have_what_the_format_asks_for(run: tuple[Schedule, Options]) -> None:
     """Every event has the fields of its phase, with times that are numbers, and the whole can be written as JSON."""
@@ -34,7 +35,7 @@ def test_events_have_what_the_format_asks_for(run: tuple[Schedule, Options]) -> 
         assert all(isinstance(event[key], (int, float)) and event[key] >= 0 for key in ("ts", "dur") if key in event)
 
 
-@given(runs())
+@given(st.booleans().flatmap(lambda copies: runs(copies=copies)))
 @settings(max_examples=50)
 def test_slices_of_a_track_follow_each_other(run: tuple[Schedule, Options]) -> None:
     """Viewers nest slices that overlap on one track: those of a channel do not."""

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dualcoll.schedules.ir import NONE, Schedule
 from dualcoll.schedules.ops import Op
@@ -14,7 +15,7 @@ from tests.simulation.samples import builder, fabric, ring, star
 from tests.simulation.test_trace import runs
 
 
-@given(runs())
+@given(st.booleans().flatmap(lambda copies: runs(copies=copies)))
 @settings(max_examples=50)
 def test_steps_cover_the_run_without_a_gap(run: tuple[Schedule, Options]) -> None:
     """§6: from the beginning to the last delivery, each step beginning when the one before ends."""
@@ -28,7 +29,7 @@ def test_steps_cover_the_run_without_a_gap(run: tuple[Schedule, Options]) -> Non
         assert all(later.begin == earlier.end for earlier, later in pairwise(path))
 
 
-@given(runs())
+@given(st.booleans().flatmap(lambda copies: runs(copies=copies)))
 @settings(max_examples=50)
 def test_reasons_are_true(run: tuple[Schedule, Options]) -> None:
     """§6: what a step is said to have waited for happened at the moment when it began."""
@@ -53,11 +54,16 @@ def test_reasons_are_true(run: tuple[Schedule, Options]) -> None:
         elif step.wait is Wait.LINK:
             assert trace.services is not None
             assert step.begin in trace.services.end[trace.services.ptr[other] : trace.services.ptr[other + 1]]
+        elif step.wait is Wait.TURN:
+            assert run[1].in_order
+            assert other < step.send or schedule.multicast[other] != NONE
+        elif step.wait is Wait.COPY:
+            assert schedule.multicast[other] == schedule.multicast[step.send] != NONE
         else:
             assert other == NONE
 
 
-@given(runs())
+@given(st.booleans().flatmap(lambda copies: runs(copies=copies)))
 @settings(max_examples=50)
 def test_time_on_a_row_is_time_of_its_service(run: tuple[Schedule, Options]) -> None:
     """§6: a step over a row is a service of that send there, in the alpha-beta model."""

@@ -23,9 +23,10 @@ MODES = [Options(), Options(cut_through=False), Options(mode="fluid"), Options(m
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[Schedule, Options]:
-    """A schedule and options under which it can run."""
-    schedule, chosen = draw(schedules()), draw(options(draw(st.sampled_from(["alpha-beta", "fluid"]))))
+def runs(draw: st.DrawFn, copies: bool = False) -> tuple[Schedule, Options]:
+    """A schedule and options under which it can run; with ``copies`` made by switches always in the alpha-beta model."""
+    mode = "alpha-beta" if copies else draw(st.sampled_from(["alpha-beta", "fluid"]))
+    schedule, chosen = draw(schedules(copies=copies)), draw(options(mode))
     try:
         running_order(schedule, chosen.depth)
     except CheckFailed:
@@ -56,6 +57,27 @@ def test_rows_carry_what_the_schedule_puts_there(run: tuple[Schedule, Options]) 
     capacity = fabric_arrays(schedule.topology).capacity
     assert trace.carried.tolist() == carried[trace.rows].tolist()
     assert trace.busy == pytest.approx(carried[trace.rows] / capacity[trace.rows], rel=1e-9)
+
+
+@given(runs(copies=True))
+@settings(max_examples=50)
+def test_rows_carry_copies_once(run: tuple[Schedule, Options]) -> None:
+    """§3: bytes that come to a link once count once there, and at each of its shared capacities."""
+    schedule, trace = run[0], simulate(*run)
+    assert schedule.topology is not None
+    fabric = fabric_arrays(schedule.topology)
+    carried = np.zeros(fabric.capacity.size)
+    seen: set[tuple[int, int]] = set()
+    for send in np.flatnonzero(schedule.src != schedule.dst).tolist():
+        group, route = int(schedule.multicast[send]), int(schedule.route[send])
+        links = np.zeros(fabric.links)
+        for link, share in zip(schedule.routes.of(route).tolist(), schedule.routes.shares(route), strict=True):
+            links[link] = 0 if group != NONE and (group, link) in seen else share
+            seen.add((group, link))
+        carried += fabric.row_loads(links) * schedule.send_size[send]
+    assert trace.carried.tolist() == carried[trace.rows].tolist()
+    assert trace.busy == pytest.approx(carried[trace.rows] / fabric.capacity[trace.rows], rel=1e-9)
+    assert np.all(trace.end >= trace.start)
 
 
 @given(runs())

@@ -20,9 +20,10 @@ Floats = NDArray[np.float64]
 
 
 # How sends travel: stage_ptr int64 (T+1,), place_ptr int64 (G+1,), row int32 (H,), cost float64 (H,), latency float64 (H,),
-# first int64 (T,), extra float64 (T,), route int32 (S,), size float64 (S,), service_ptr int64 (S+1,), tick. See
-# dualcoll.simulation.prepare.Way. (A plain tuple, for a class of its own would have to stay where compiled code looks for it.)
-WayColumns = tuple[Ints, Ints, Shorts, Floats, Floats, Ints, Floats, Shorts, Floats, Ints, float]
+# first int64 (T,), extra float64 (T,), route int32 (S,), size float64 (S,), service_ptr int64 (S+1,), leader int32 (N,),
+# turn_ptr int64 (K+1,), turns int32, tick. See dualcoll.simulation.prepare.Way. (A plain tuple, for a class of its own would
+# have to stay where compiled code looks for it.)
+WayColumns = tuple[Ints, Ints, Shorts, Floats, Floats, Ints, Floats, Shorts, Floats, Ints, Shorts, Ints, Shorts, float]
 
 
 @nb.njit(cache=True)
@@ -38,7 +39,7 @@ def alpha_beta(
     way: WayColumns,
     rows: int,
     cut_through: bool,
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats, Shorts]:
     """Run all sends that can run, which fills in their times.
 
     Args:
@@ -47,15 +48,37 @@ def alpha_beta(
         cut_through: whether a byte goes on before the send's last byte has come.
 
     Returns:
-        Begin and end of every service, float64 (N,), seconds.
+        Begin and end of every service, float64 (N,), seconds, and for each leader the service that was first to come and serves
+        for all that it leads, int32 (N,), or nothing where services have no leaders.
     """
-    stage_ptr, place_ptr, row_of, cost, latency, first, extra, routes, size, service_ptr, tick = way
+    (
+        stage_ptr,
+        place_ptr,
+        row_of,
+        cost,
+        latency,
+        first,
+        extra,
+        routes,
+        size,
+        service_ptr,
+        leader,
+        turn_ptr,
+        turns,
+        tick,
+    ) = way
     total = sends.size
     free = np.zeros(rows)
     begun = np.full(service_ptr[total], np.nan)
     done = np.full(service_ptr[total], np.nan)
     stage = np.zeros(total, np.int32)
     tail = np.zeros(total)
+    led = leader.size > 0  # the common case, links that serve whom they can and no copies, should pay for neither
+    ordered = turns.size > 0
+    taken = np.full(leader.size, -1, np.int32)
+    served = np.zeros(rows, np.int64)  # turns taken
+    parked = np.full(leader.size if ordered else 0, -1, np.int32)  # the last send that waits for the turn of a service
+    behind = np.full(total if ordered else 0, -1, np.int32)  # the one that waits with it
     begin_all(sends, queue, rules)
     while queue[0].number > 0:
         now = queue[1].time
@@ -71,16 +94,31 @@ def alpha_beta(
         route = routes[send]
         at = stage_ptr[route] + stage[send]
         shift = service_ptr[send] - place_ptr[stage_ptr[route]]
+        if ordered:
+            waits = _not_yet(place_ptr[at], place_ptr[at + 1], shift, row_of, leader, turn_ptr, turns, served, taken)
+            if waits >= 0:
+                behind[send] = parked[waits]
+                parked[waits] = send
+                continue
         head = now
         last = tail[send]
         left = now
         for place in range(place_ptr[at], place_ptr[at + 1]):
             row = row_of[place]
-            begin = max(now, free[row])
-            end = begin + np.rint(cost[place] * size[send] / tick) * tick
-            free[row] = end
-            begun[shift + place] = begin
-            done[shift + place] = end
+            service = shift + place
+            if led and taken[leader[service]] >= 0:
+                begin = max(now, begun[taken[leader[service]]])
+                end = max(now, done[taken[leader[service]]])
+            else:
+                begin = max(now, free[row])
+                end = begin + np.rint(cost[place] * size[send] / tick) * tick
+                free[row] = end
+                if led:
+                    taken[leader[service]] = service
+                if ordered:
+                    _next_turn(queue, row, turn_ptr, turns, served, parked, behind, now, MOVE * total)
+            begun[service] = begin
+            done[service] = end
             out = max(end, tail[send])  # the last byte is not out before it is in
             left = max(left, out)
             head = max(head, begin + latency[place])
@@ -93,7 +131,51 @@ def alpha_beta(
             push(queue, last + extra[route], LAND * total + send)
         else:
             push(queue, head if cut_through else last, MOVE * total + send)
-    return begun, done
+    return begun, done, taken
+
+
+@nb.njit(cache=True)
+def _not_yet(
+    first: int,
+    last: int,
+    shift: int,
+    row_of: Shorts,
+    leader: Shorts,
+    turn_ptr: Ints,
+    turns: Shorts,
+    served: Ints,
+    taken: Shorts,
+) -> int:
+    """The service at one of the places first .. last - 1 of a send whose turn has not come yet, or -1."""
+    for place in range(first, last):
+        lead = leader[shift + place]
+        if taken[lead] < 0 and turns[turn_ptr[row_of[place]] + served[row_of[place]]] != lead:
+            return int(lead)
+    return -1
+
+
+@nb.njit(cache=True)
+def _next_turn(
+    queue: Queue,
+    row: int,
+    turn_ptr: Ints,
+    turns: Shorts,
+    served: Ints,
+    parked: Shorts,
+    behind: Shorts,
+    now: float,
+    move: int,
+) -> None:
+    """A turn of the row has been taken: who waits for the next one looks again; ``move`` is the first number of such events."""
+    served[row] += 1
+    if turn_ptr[row] + served[row] == turn_ptr[row + 1]:
+        return
+    turn = turns[turn_ptr[row] + served[row]]
+    send = parked[turn]
+    parked[turn] = -1
+    while send >= 0:
+        push(queue, now, move + send)
+        send = behind[send]
 
 
 @nb.njit(cache=True)

@@ -45,6 +45,8 @@ SEND = np.dtype(
         ("following", np.int32),  # the one after it
         ("waiting", np.int32),  # conditions not met yet
         ("behind", np.int32),  # the next in the line in which it waits for a place; then who gave it one, or -1
+        ("ahead", np.int32),  # the reduction at its target that is to be taken up before it and has not been, or -1
+        ("next", np.int32),  # the one to be taken up after it, or -1
         ("reduction", np.float64),  # seconds that it takes to reduce; 0 for a copy
         ("start", np.float64),  # seconds, as are all below; nan until known
         ("left", np.float64),
@@ -118,9 +120,7 @@ def land(
     if np.isnan(sends[send].arrived):
         sends[send].arrived = now
         if sends[send].reduction > 0:
-            desk = ranks + sends[send].dst
-            desks[desk].reducing = max(now, desks[desk].reducing) + sends[send].reduction
-            push(queue, desks[desk].reducing, LAND * sends.size + send)
+            _reduce(sends, desks, queue, send, now)
             return
     sends[send].reduced = now
     if sends[send].previous >= 0 and np.isnan(sends[sends[send].previous].end):
@@ -133,6 +133,18 @@ def land(
             _give_place(sends, desks, queue, rules, started_ptr, started, sends[send].src, send, now)
             _give_place(sends, desks, queue, rules, started_ptr, started, ranks + sends[send].dst, send, now)
         send = sends[send].following
+
+
+@nb.njit(cache=True)
+def _reduce(sends: Sends, desks: Desks, queue: Queue, send: int, now: float) -> None:
+    """Take up the reduction of what has arrived, if that may be, and then those that it was ahead of."""
+    desk = desks.size // 2 + sends[send].dst
+    while send >= 0 and sends[send].ahead < 0 and not np.isnan(sends[send].arrived):
+        desks[desk].reducing = max(now, desks[desk].reducing) + sends[send].reduction
+        push(queue, desks[desk].reducing, LAND * sends.size + send)
+        send = sends[send].next
+        if send >= 0:
+            sends[send].ahead = -1
 
 
 @nb.njit(cache=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dualcoll.errors import InputError
 from dualcoll.reporting.timeline import steps_of
 from dualcoll.schedules.ir import NONE, Schedule
+from dualcoll.schedules.multicast import first_alike
 from dualcoll.topology.arrays import fabric_arrays
 from dualcoll.topology.model import Kind, Topology
 from dualcoll.units import format_bandwidth, format_size, format_time
@@ -103,13 +104,15 @@ def route_map(schedule: Schedule) -> RouteMap:
 
 
 def _entries(schedule: Schedule, topology: Topology, sends: Ints) -> tuple[Ints, Ints, Floats]:
-    """Place among the sends, capacity row, and part of its bytes of each use, (n,) each."""
+    """Place among the sends, capacity row, and part of its bytes of each use, (n,) each: nothing if switches copy it later."""
     routes = schedule.routes
     begin, count = routes.ptr[schedule.route[sends]], np.diff(routes.ptr)[schedule.route[sends]]
     place = np.repeat(np.arange(sends.size), count)
     entry = np.arange(place.size) + np.repeat(begin - (np.cumsum(count) - count), count)
     link = routes.links[entry].astype(np.int64)
     part = np.ones(entry.size) if routes.share is None else routes.share[entry]
+    own = first_alike(schedule.multicast[sends[place]].astype(np.int64), link) == np.arange(link.size)
+    part = np.where(own, part, 0.0)
     fabric = fabric_arrays(topology)
     over = np.repeat(np.arange(len(topology.shared)), np.diff(fabric.shared_ptr)) + fabric.links
     order = np.argsort(fabric.shared_link, kind="stable")

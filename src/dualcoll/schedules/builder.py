@@ -21,7 +21,7 @@ __all__ = ["ScheduleBuilder"]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
-_COLUMNS = ("src", "dst", "chunk", "into", "op", "channel", "round", "route")
+_COLUMNS = ("src", "dst", "chunk", "into", "op", "channel", "round", "route", "multicast")
 
 
 class ScheduleBuilder:
@@ -83,6 +83,7 @@ class ScheduleBuilder:
         channel: int = 0,
         round: int = NONE,
         route: int = NONE,
+        multicast: int = NONE,
         after: Iterable[int] = (),
     ) -> int:
         """Add one send.
@@ -91,13 +92,14 @@ class ScheduleBuilder:
             src, dst: rank numbers; equal for a local copy or reduction into another slot.
             chunk: the slot read at ``src``. into: the slot written at ``dst``, if it is another chunk's.
             op: what happens there. channel: >= 0. round: a label. route: from :meth:`route`.
+            multicast: of copies that switches make of one send.
             after: earlier sends to follow besides those that follow from the slots.
 
         Returns:
             Its number.
         """
         number = self._sends
-        self._open.append((src, dst, chunk, chunk if into is None else into, op, channel, round, route))
+        self._open.append((src, dst, chunk, chunk if into is None else into, op, channel, round, route, multicast))
         self._after += [(number, earlier) for earlier in after]
         self._sends += 1
         self._rounds = max(self._rounds, round + 1)
@@ -114,6 +116,7 @@ class ScheduleBuilder:
         channel: ArrayLike = 0,
         round: ArrayLike = NONE,
         route: ArrayLike = NONE,
+        multicast: ArrayLike = NONE,
     ) -> range:
         """Add many sends, in the order of the arrays (s,); what is one number stands for all of them.
 
@@ -124,7 +127,7 @@ class ScheduleBuilder:
             InputError: the arrays do not go together.
         """
         self._close()
-        given = (src, dst, chunk, chunk if into is None else into, op, channel, round, route)
+        given = (src, dst, chunk, chunk if into is None else into, op, channel, round, route, multicast)
         try:
             columns = np.broadcast_arrays(*map(np.atleast_1d, given))
         except ValueError:

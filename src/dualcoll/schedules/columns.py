@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dualcoll.errors import InputError
 
-__all__ = ["packed", "unpacked"]
+__all__ = ["packed", "short", "unpacked"]
 
 READABLE = 256  # numbers up to which a column is written as a list
 
@@ -53,6 +53,18 @@ def unpacked(data: object, count: int, where: str, *, floats: bool = False) -> N
     what = "numbers" if floats else "whole numbers"
     hint = 'a column is one number for all, a list of numbers, or {"zlib": "..."}'
     raise InputError(f"it is not a column of {what}", where=where, hint=hint)
+
+
+def short(column: NDArray[np.int64], where: str) -> NDArray[np.int32]:
+    """The same as int32.
+
+    Raises:
+        InputError: a number does not fit.
+    """
+    narrow = column.astype(np.int32)
+    if not np.array_equal(narrow, column):
+        raise InputError("a number does not fit int32", where=where)
+    return narrow
 
 
 def _inflated(text: str, size: int, where: str) -> bytes:

@@ -10,14 +10,12 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import FailFast
 
-from dualcoll.collectives.catalogue import canonical_name
-from dualcoll.collectives.contract import Contract
 from dualcoll.errors import InputError
 from dualcoll.files import atomic_write, read_bytes
-from dualcoll.schedules.columns import packed, unpacked
-from dualcoll.schedules.ir import Routes, Schedule
+from dualcoll.schedules.columns import packed, short, unpacked
+from dualcoll.schedules.contract_form import MAX_ROWS, ContractForm, contract_of, contract_to_dict, counted
+from dualcoll.schedules.ir import NONE, Routes, Schedule
 from dualcoll.topology.forms import Form, Text, Whole, filled, one_of
 from dualcoll.topology.model import Forwarding
 from dualcoll.topology.native import topology_from_dict, topology_to_dict
@@ -27,30 +25,16 @@ __all__ = ["FORMAT", "read_schedule", "schedule_from_dict", "schedule_to_dict", 
 
 FORMAT = "dualcoll.schedule/1"
 MAX_BYTES = 2**30  # of a schedule file
-MAX_ROWS = 2**24  # sends, chunks, or routes
 MAX_ENTRIES = 2**27  # dependencies, or links of routes
 
-_SENDS = ("src", "dst", "chunk", "into", "op", "channel", "round", "route")
+_SENDS = ("src", "dst", "chunk", "into", "op", "channel", "round", "route", "multicast")
+_OPTIONAL = ("into", "multicast")
 
 T = TypeVar("T")
 
 
-class ContractForm(Form):
-    """The contract; ``data`` and ``group`` where a chunk is not its own data, or of the first group."""
-
-    collective: Text
-    ranks: Whole
-    chunks: Whole
-    root: Whole | None = None
-    source: Any
-    target: Any
-    data: Any = None
-    groups: Annotated[tuple[Any, ...], FailFast()] = ()
-    group: Any = 0
-
-
 class SendsForm(Form):
-    """Columns over the sends; ``into`` where a send writes another chunk than it reads."""
+    """Columns over the sends; ``into`` where a send writes another chunk than it reads, ``multicast`` where switches copy."""
 
     count: Whole
     src: Any
@@ -61,6 +45,7 @@ class SendsForm(Form):
     channel: Any
     round: Any
     route: Any
+    multicast: Any = NONE
     dependencies: Any
     depends: Any
 
@@ -116,21 +101,20 @@ def read_schedule(path: str | Path) -> Schedule:
 
 def schedule_to_dict(schedule: Schedule) -> dict[str, Any]:
     """The schedule as JSON-ready data."""
-    contract, data = schedule.contract, {"format": FORMAT, "generator": f"dualcoll {version('dualcoll')}"}
+    data = {"format": FORMAT, "generator": f"dualcoll {version('dualcoll')}"}
     sends: dict[str, Any] = {"count": schedule.sends}
-    sends |= {name: packed(getattr(schedule, name)) for name in _SENDS if name != "into"}
+    sends |= {name: packed(getattr(schedule, name)) for name in _SENDS if name not in _OPTIONAL}
     if not np.array_equal(schedule.into, schedule.chunk):
         sends["into"] = packed(schedule.into)
+    if np.any(schedule.multicast != NONE):
+        sends["multicast"] = packed(schedule.multicast)
     sends |= {"dependencies": packed(np.diff(schedule.depends_ptr)), "depends": packed(schedule.depends)}
-    found: dict[str, Any] = {"collective": contract.collective, "ranks": contract.ranks, "chunks": contract.chunks}
-    found |= {} if contract.root is None else {"root": contract.root}
-    found |= {"source": packed(contract.source), "target": packed(contract.target)}
-    if not np.array_equal(contract.data, np.arange(contract.chunks)):
-        found["data"] = packed(contract.data)
-    if contract.groups != (tuple(range(contract.ranks)),):
-        found |= {"groups": [list(group) for group in contract.groups], "group": packed(contract.group)}
     named = {"name": schedule.name} if schedule.name else {}
-    whole = data | named | {"contract": found, "chunk_size": packed(schedule.chunk_size), "sends": sends}
+    whole = (
+        data
+        | named
+        | {"contract": contract_to_dict(schedule.contract), "chunk_size": packed(schedule.chunk_size), "sends": sends}
+    )
     return whole if schedule.topology is None else whole | {"fabric": _fabric_to_dict(schedule)}
 
 
@@ -147,34 +131,15 @@ def schedule_from_dict(data: object, where: str) -> Schedule:
 
 
 def _schedule(form: ScheduleForm) -> Schedule:
-    contract = _within("contract", lambda: _contract(form.contract))
+    contract = _within("contract", lambda: contract_of(form.contract))
     columns = _within("sends", lambda: _sends(form.sends))
     fabric = {} if form.fabric is None else _within("fabric", lambda: _fabric(form.fabric, contract.ranks))
     size = unpacked(form.chunk_size, contract.chunks, "chunk_size")
     return Schedule(contract=contract, chunk_size=size, name=form.name, **columns, **fabric)
 
 
-def _contract(form: ContractForm) -> Contract:
-    chunks = _count(form.chunks, MAX_ROWS, "chunks")
-    groups = []
-    for i, group in enumerate(form.groups):
-        if not isinstance(group, list):
-            raise InputError("it is not a list of rank numbers", where=f"groups[{i}]")
-        groups.append(tuple(unpacked(group, len(group), f"groups[{i}]").tolist()))
-    return Contract(
-        canonical_name(form.collective) if form.collective != "mix" else "mix",
-        form.ranks,
-        _short(unpacked(form.source, chunks, "source"), "source"),
-        _short(unpacked(form.target, chunks, "target"), "target"),
-        np.arange(chunks, dtype=np.int32) if form.data is None else _short(unpacked(form.data, chunks, "data"), "data"),
-        form.root,
-        tuple(groups),
-        _short(unpacked(form.group, chunks, "group"), "group"),
-    )
-
-
 def _sends(form: SendsForm) -> dict[str, Any]:
-    count = _count(form.count, MAX_ROWS, "count")
+    count = counted(form.count, MAX_ROWS, "count")
     given = {name: getattr(form, name) for name in _SENDS}
     given["into"] = given["chunk"] if given["into"] is None else given["into"]
     columns = {name: unpacked(column, count, name) for name, column in given.items()}
@@ -184,9 +149,9 @@ def _sends(form: SendsForm) -> dict[str, Any]:
 
 def _fabric(form: FabricForm | None, ranks: int) -> dict[str, Any]:
     assert form is not None
-    count = _count(form.routes.count, MAX_ROWS, "routes.count")
+    count = counted(form.routes.count, MAX_ROWS, "routes.count")
     ptr = _row_ends(unpacked(form.routes.hops, count, "routes.hops"), "routes.hops")
-    links = _short(unpacked(form.routes.links, int(ptr[-1]), "routes.links"), "routes.links")
+    links = short(unpacked(form.routes.links, int(ptr[-1]), "routes.links"), "routes.links")
     share = form.routes.share
     parts = None if share is None else unpacked(share, links.size, "routes.share", floats=True)
     return {
@@ -214,19 +179,6 @@ def _row_ends(lengths: NDArray[np.int64], where: str) -> NDArray[np.int64]:
     if np.any((lengths < 0) | (lengths > MAX_ENTRIES)) or int(lengths.sum()) > MAX_ENTRIES:
         raise InputError(f"the numbers are not lengths that sum to at most {MAX_ENTRIES}", where=where)
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _short(column: NDArray[np.int64], where: str) -> NDArray[np.int32]:
-    short = column.astype(np.int32)
-    if not np.array_equal(short, column):
-        raise InputError("a number does not fit int32", where=where)
-    return short
-
-
-def _count(count: int, most: int, where: str) -> int:
-    if not 0 <= count <= most:
-        raise InputError(f"{count} is not in 0 .. {most}", where=where)
-    return count
 
 
 def _within(where: str, make: Callable[[], T]) -> T:

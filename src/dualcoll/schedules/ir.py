@@ -84,6 +84,8 @@ class Schedule:
         round: int32 (S,), >= 0, or ``NONE``; a label, which orders nothing.
         depends_ptr, depends: CSR of the sends that must have been delivered before a send starts, int64 (S+1,), int32 (D,).
         route: int32 (S,), number in ``routes``, or ``NONE``.
+        multicast: int32 (S,), >= 0, or ``NONE``: copies of one slot with one number leave together, and switches make many of
+            what comes once (§9); ``NONE`` for all by default.
         routes: table of routes; empty without a topology.
         topology: the fabric, or None. nodes: node index of each rank (R,); empty without a topology.
         forwarding: the policy that routes keep to; None where there is none to keep to (every node forwards).
@@ -110,11 +112,14 @@ class Schedule:
     nodes: tuple[int, ...] = ()
     forwarding: Forwarding | None = Forwarding.SWITCHES
     name: str = ""
+    multicast: Shorts = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if self.multicast is None:
+            object.__setattr__(self, "multicast", np.full(len(self.src), NONE, np.int32))
         for name in ("chunk_size", "depends_ptr"):
             _freeze(self, name, np.int64)
-        for name in ("src", "dst", "chunk", "into", "channel", "round", "depends", "route"):
+        for name in ("src", "dst", "chunk", "into", "channel", "round", "depends", "route", "multicast"):
             _freeze(self, name, np.int32)
         _freeze(self, "op", np.int8)
         _check_chunks(self)
@@ -219,6 +224,7 @@ def _check_sends(schedule: Schedule) -> None:
         "channel": (0, 2**31),
         "round": (NONE, 2**31),
         "route": (NONE, len(schedule.routes)),
+        "multicast": (NONE, 2**31),
     }
     for name, (low, high) in bounds.items():
         column = getattr(schedule, name)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dualcoll.collectives.contract import ALL, Contract
-from dualcoll.collectives.workload import Demand, Pattern, Workload, kept_parts
+from dualcoll.collectives.cutting import cut_contract
+from dualcoll.collectives.workload import Demand, Workload
 from dualcoll.errors import InputError
 from dualcoll.kernels.trees import root_distances
 from dualcoll.plans.model import Phase, Plan, Tree
@@ -37,31 +37,38 @@ MAX_CHUNKS = 2**22
 MANY_PIECES = 32  # of each tree
 
 
-def pipelined(plan: Plan, *, chunks: int = 64, window: int | None = None, size: int | None = None) -> Schedule:
+def pipelined(
+    plan: Plan, *, chunks: int | Sequence[int] = 64, window: int | None = None, size: int | None = None
+) -> Schedule:
     """The plan as sends.
 
     Args:
         plan: its trees, rates and routes.
-        chunks: about how many pieces the data is cut into, all trees together; every tree has at least one.
+        chunks: about how many pieces the data is cut into, all trees together; every tree has at least one. Or how many each
+            tree is cut into.
         window: pieces under way at once, all trees together; None for as many as there are.
         size: bytes of the message, if not the plan's. Only for groups whose messages have one size.
 
     Raises:
-        InputError: fewer than one chunk, more than 2**22, an empty window, or a size that the workload cannot have.
+        InputError: fewer than one chunk, more than 2**22, not a number for each tree, an empty window, or a size that the
+            workload cannot have.
     """
     if window is not None and window < 1:
         raise InputError(f"a window of {window} pieces", hint="use 1 or more")
-    if not 1 <= chunks <= MAX_CHUNKS:
-        raise InputError(f"{chunks} chunks", hint=f"use 1 to {MAX_CHUNKS}")
+    least, most = (chunks, chunks) if isinstance(chunks, int) else (min(chunks, default=1), sum(chunks))
+    if not 1 <= least <= most <= MAX_CHUNKS:
+        raise InputError(f"{least if least < 1 else most} chunks", hint=f"use 1 to {MAX_CHUNKS}")
+    if not isinstance(chunks, int) and len(chunks) != len(plan.trees):
+        raise InputError(f"{len(chunks)} numbers of chunks for {len(plan.trees)} trees")
     workload = plan.workload if size is None else resized(plan.workload, size)
     demands = workload.demands()
     shares = _shares(plan.trees, demands)
-    pieces = _pieces(shares, chunks)
+    pieces = _pieces(shares, chunks) if isinstance(chunks, int) else list(chunks)
     number = {node: i for i, node in enumerate(workload.ranks)}
     sizes = [_cut(share, count) for share, count in zip(shares, pieces, strict=True)]
-    kept = [(g, number[rank], size) for g, group in enumerate(workload.groups) for rank, size in kept_parts(group)]
-    contract = _contract(plan.trees, workload, demands, number, pieces, kept)
-    sizes.append(np.array([part for *_, part in kept], np.int64))  # chunks that stay where they are
+    demand_of = [tree.demand for tree in plan.trees]
+    contract, kept = cut_contract(workload, list(zip(demand_of, pieces, strict=True)))
+    sizes.append(kept)
     builder = ScheduleBuilder(contract, np.concatenate(sizes), name="trees")
     parts = [_Part.of(tree, count, number) for tree, count in zip(plan.trees, pieces, strict=True)]
     first_route, first_chunk = 0, 0
@@ -185,41 +192,6 @@ def _cut(share: int, pieces: int) -> Ints:
     sizes = ALIGNMENT * (blocks * (np.arange(pieces) + 1) // pieces - blocks * np.arange(pieces) // pieces)
     sizes[-1] += share % ALIGNMENT
     return np.asarray(sizes, dtype=np.int64)
-
-
-def _contract(
-    trees: Sequence[Tree],
-    workload: Workload,
-    demands: Sequence[Demand],
-    number: dict[int, int],
-    pieces: list[int],
-    kept: Sequence[tuple[int, int, int]],
-) -> Contract:
-    source, target, group = [], [], []
-    for tree, count in zip(trees, pieces, strict=True):
-        demand = demands[tree.demand]
-        ends = {
-            Pattern.ALLREDUCE: (ALL, ALL),
-            Pattern.BROADCAST: (number.get(demand.root or 0, ALL), ALL),
-            Pattern.REDUCE: (ALL, number.get(demand.root or 0, ALL)),
-            Pattern.SEND: (number.get(demand.root or 0, ALL), number.get(demand.target or 0, ALL)),
-        }[demand.pattern]
-        source += [ends[0]] * count
-        target += [ends[1]] * count
-        group += [demand.group] * count
-    source += [rank for _, rank, _ in kept]
-    target += [rank for _, rank, _ in kept]
-    group += [which for which, _, _ in kept]
-    root = workload.groups[0].root if len(workload.groups) == 1 else None
-    return Contract(
-        workload.collective,
-        len(number),
-        np.array(source, np.int32),
-        np.array(target, np.int32),
-        root=None if root is None else number[root],
-        groups=tuple(tuple(number[rank] for rank in member.ranks) for member in workload.groups),
-        group=np.array(group, np.int32),
-    )
 
 
 def _in_order(tree: Tree) -> Ints:

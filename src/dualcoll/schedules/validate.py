@@ -11,6 +11,7 @@ from dualcoll.errors import CheckFailed, InputError
 from dualcoll.kernels.hazards import slot_dependencies
 from dualcoll.kernels.symbolic import DOUBLE, EMPTY, LOST, UNFOUNDED, contents, unordered
 from dualcoll.schedules.ir import NONE, Schedule, previous_on_channel
+from dualcoll.schedules.multicast import check_multicasts
 from dualcoll.schedules.ops import Op
 from dualcoll.schedules.order import describe_send, running_order
 from dualcoll.schedules.route_check import check_routes
@@ -48,6 +49,7 @@ def validate(schedule: Schedule, *, depth: int | None = DEPTH, one_per_round: bo
     if one_per_round:
         _check_links_per_round(schedule, findings)
     order = _order(schedule, depth, findings)
+    check_multicasts(schedule, order, findings)
     if order is not None:
         _check_races(schedule, order, findings)
         if np.array_equal(schedule.contract.data[schedule.chunk], schedule.contract.data[schedule.into]):
@@ -101,9 +103,11 @@ def _check_links_per_round(schedule: Schedule, findings: Findings) -> None:
         places = schedule.routes.links[hop + np.repeat(begin, end - begin)].astype(np.int64)
         sends = np.repeat(sends, end - begin)
     rounds = schedule.round[sends]
-    order = np.lexsort((places, rounds))
+    group = schedule.multicast[sends]
+    order = np.lexsort((group, places, rounds))
     ahead, behind = order[:-1], order[1:]
     twice = (places[ahead] == places[behind]) & (rounds[ahead] == rounds[behind])
+    twice &= (group[ahead] != group[behind]) | (group[ahead] == NONE)
     text = schedule.topology.describe_links() if schedule.topology and twice.any() else []
     for first, second in zip(ahead[twice].tolist(), behind[twice].tolist(), strict=True):
         link = f"link {text[places[first]]}" if text else "the link"

@@ -38,6 +38,8 @@ class Wait(StrEnum):
     ROOM = "room"  # the channel was full
     PLACE = "place"  # its source or destination had all the sends under way that it may have
     LINK = "link"  # the row served another send
+    TURN = "turn"  # another send had to come first, to this row or one that serves with it
+    COPY = "copy"  # the row was serving the send of which switches make it
     REDUCER = "reducer"  # its destination reduced another send
     ORDER = "order"  # delivery of the send before it on its channel
 
@@ -102,7 +104,7 @@ class _Walk:
             self.before = previous_on_channel(schedule, self.depth)
             self.makers = grouped(opens[opens != NONE], row[opens != NONE], schedule.sends)
         if trace.services is not None:
-            self.served = ServiceOrder(trace.services)
+            self.served = ServiceOrder(trace.services, trace.options.in_order)
 
     def end(self, send: int) -> _Point:
         """Delivery."""
@@ -175,27 +177,16 @@ class _Walk:
     def head(self, service: int) -> _Point:
         """The beginning of a service: the row was busy before, or the first byte came then."""
         served, begin = self.served, float(self.served.begin[service])
-        send = served.send(service)
-        stages, _ = served.passage(send)
-        k = served.stage(service)
-        if k == 0:
-            came = float(self.trace.start[send]) + self.trace.options.overhead
-        elif self.trace.options.cut_through:
-            came = float(np.max(served.begin[stages[k - 1]] + served.latency(stages[k - 1])))
-        else:
-            came = served.passage(send)[1][k - 1]
-        other = served.predecessor(service) if begin > came else NONE
+        if begin <= self._came(service):
+            return self._coming(service, begin)
+        other = served.predecessor(service)
         if other != NONE:
-            self._after(send, begin, Wait.LINK, served.send(other), self.end)
+            self._after(served.send(service), begin, Wait.LINK, served.send(other), self.end)
             return self._served(other)
-        if k == 0:
-            self._add(self.trace.start[send], begin, send, Activity.OVERHEAD)
-            return self.start, (send,)
-        if not self.trace.options.cut_through:
-            return self.tail, (send, k - 1)
-        first = int(stages[k - 1][np.argmax(served.begin[stages[k - 1]] + served.latency(stages[k - 1]))])
-        self._add(served.begin[first], begin, send, Activity.LATENCY)
-        return self.head, (first,)
+        other = self._turn(service) if self.trace.options.in_order else service
+        if other != service:
+            self._after(served.send(service), begin, Wait.TURN, served.send(other), self.end)
+        return self._coming(other, begin)
 
     def start(self, send: int) -> _Point | None:
         """Being taken up."""
@@ -219,9 +210,47 @@ class _Walk:
         self._after(send, now, Wait.BEGINNING, NONE, self.end)
         return None
 
+    def _came(self, service: int) -> float:
+        """When the first byte came to the stage of a service."""
+        served, k, send = self.served, self.served.stage(service), self.served.send(service)
+        if k == 0:
+            return float(self.trace.start[send]) + self.trace.options.overhead
+        stages, tails = served.passage(send)
+        if not self.trace.options.cut_through:
+            return tails[k - 1]
+        return float(np.max(served.begin[stages[k - 1]] + served.latency(stages[k - 1])))
+
+    def _coming(self, service: int, now: float) -> _Point:
+        """The first byte's coming to the stage of a service, at that moment."""
+        served, k, send = self.served, self.served.stage(service), self.served.send(service)
+        if k == 0:
+            self._add(self.trace.start[send], now, send, Activity.OVERHEAD)
+            return self.start, (send,)
+        if not self.trace.options.cut_through:
+            return self.tail, (send, k - 1)
+        before = served.passage(send)[0][k - 1]
+        first = int(before[np.argmax(served.begin[before] + served.latency(before))])
+        self._add(served.begin[first], now, send, Activity.LATENCY)
+        return self.head, (first,)
+
+    def _turn(self, service: int) -> int:
+        """In order: whose coming let a service begin: its own, or another's that comes first to a row which serves with it."""
+        served, begin = self.served, float(self.served.begin[service])
+        waiting = [service]
+        for one in waiting:  # grows while it is walked
+            for mate in served.passage(served.send(one))[0][served.stage(one)].tolist():
+                other = served.before(mate)
+                if other != NONE and other not in waiting and served.begin[other] >= begin:
+                    waiting.append(other)
+        return max(waiting, key=self._came)
+
     def _served(self, service: int) -> _Point:
         served = self.served
+        server = served.server(service)
         send = served.send(service)
+        if served.begin[server] < served.begin[service] < served.end[service]:
+            self._after(send, float(served.end[service]), Wait.COPY, served.send(server), self.end)
+            return self._served(server)
         self._add(served.begin[service], served.end[service], send, Activity.LINK, served.row(service))
         return self.head, (service,)
 

@@ -23,6 +23,8 @@ _WAITS = {
     Wait.ROOM: "after send {} made room on its channel",
     Wait.PLACE: "after send {} left a place at its rank",
     Wait.LINK: "behind send {}",
+    Wait.TURN: "in turn after send {}",
+    Wait.COPY: "with send {}, which it is a copy of",
     Wait.REDUCER: "behind the reduction of send {}",
     Wait.ORDER: "after send {}, which is before it on its channel",
 }

@@ -71,6 +71,7 @@ class Options:
         concurrency: the most sends that a rank has under way at once, out and again as many in; None for any number.
         reduction_speed: bytes/s that a rank reduces, one send after the other; None for no time at all.
         protocol: NCCL's protocol, whose payload and least latencies then count; None for neither.
+        in_order: alpha-beta without concurrency only: whether links serve and ranks reduce in the order of the sends' numbers.
 
     Raises:
         InputError: a value that is out of range or not known.
@@ -84,6 +85,7 @@ class Options:
     concurrency: int | None = None
     reduction_speed: float | None = None
     protocol: Protocol | str | None = None
+    in_order: bool = False
 
     def __post_init__(self) -> None:
         for name, kind in (("mode", Mode), ("coupling", Coupling), ("protocol", Protocol)):
@@ -100,6 +102,11 @@ class Options:
                 raise InputError(f"{given} sends at once are too few", where=name, hint="use 1 or more")
         if not (math.isfinite(self.overhead) and self.overhead >= 0):
             raise InputError(f"{self.overhead!r} s is not a finite number >= 0", where="overhead")
+        if self.in_order and self.mode is Mode.FLUID:
+            raise InputError("links share in the fluid model", where="in_order", hint="use alpha-beta")
+        if self.in_order and self.concurrency is not None:
+            problem = "with concurrency, places go to who asks first, whatever the order"
+            raise InputError(problem, where="in_order", hint="leave out one of the two")
         speed = self.reduction_speed
         if speed is not None and not (math.isfinite(speed) and speed > 0):
             raise InputError(f"{speed!r} bytes/s is not a finite number > 0", where="reduction_speed")

@@ -17,6 +17,7 @@ from dualcoll.schedules.ir import NONE, Routes, Schedule, previous_on_channel
 from dualcoll.schedules.ops import Op
 from dualcoll.schedules.order import describe_send, room_makers
 from dualcoll.simulation.options import PROTOCOLS, Options, Protocol
+from dualcoll.simulation.turns import leaders, links_of_places, turns_of_rows
 from dualcoll.topology.arrays import FabricArrays, fabric_arrays
 from dualcoll.topology.model import Kind, Topology
 
@@ -40,6 +41,9 @@ class Way:
         first: int64 (T,), the stage with which a send has left its source, counted from the route's first.
         extra: float64 (T,), seconds after the last stage.
         route: int32 (S,). size: float64 (S,), bytes. service_ptr: int64 (S+1,), services of each send, one per place.
+        leader: int32 (N,), for each service the one whose turn it has: its own, but for copies that switches make. Empty where
+            that is so for all and links serve whom they can.
+        turn_ptr, turns: CSR of the leaders on each row, in order, int64 (K+1,), int32; empty where links serve whom they can.
         tick: seconds; durations are whole multiples of it, so that sums have no rounding errors.
     """
 
@@ -53,13 +57,17 @@ class Way:
     route: Shorts
     size: Floats
     service_ptr: Ints
+    leader: Shorts
+    turn_ptr: Ints
+    turns: Shorts
     tick: float
 
     @property
     def columns(self) -> WayColumns:
         """For the kernels."""
         links = self.stage_ptr, self.place_ptr, self.row, self.cost, self.latency
-        return *links, self.first, self.extra, self.route, self.size, self.service_ptr, self.tick
+        order = self.leader, self.turn_ptr, self.turns
+        return *links, self.first, self.extra, self.route, self.size, self.service_ptr, *order, self.tick
 
     def places(self) -> Shorts:
         """The place of each service, int32 (N,)."""
@@ -131,6 +139,16 @@ def prepare(schedule: Schedule, options: Options) -> Prepared:
     tick = 2.0 ** np.ceil(np.log2(longest)) * PRECISION if longest > 0 else 1.0
     services = np.zeros(schedule.sends + 1, np.int64)
     services[moved + 1] = np.diff(places)[route]
+    service_ptr = np.cumsum(services)
+    leader, turn_ptr, turns = np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32)
+    carried = _sums(row, load * np.repeat(bytes_of, np.diff(places)), rows.size)
+    if options.in_order or np.any(schedule.multicast != NONE):
+        place = _entries(places[:-1][route], np.diff(places)[route])
+        leader = leaders(schedule, service_ptr, row[place], links_of_places(place_ptr, row_of, fabric.links)[place])
+        again = leader != np.arange(leader.size)
+        carried -= _sums(row[place[again]], np.repeat(size, services[1:])[again], rows.size)
+        if options.in_order:
+            turn_ptr, turns = turns_of_rows(leader, row[place], rows.size)
     way = Way(
         stage_ptr,
         place_ptr,
@@ -141,12 +159,20 @@ def prepare(schedule: Schedule, options: Options) -> Prepared:
         _rounded(extra, tick),
         schedule.route,
         size,
-        np.cumsum(services),
+        service_ptr,
+        leader.astype(np.int32),
+        turn_ptr,
+        turns,
         tick,
     )
     dispatch = _dispatch(schedule, options, _rounded(reduction, tick), float(_rounded(options.overhead, tick)))
-    carried = _sums(row, load * np.repeat(bytes_of, np.diff(places)), rows.size)
     return Prepared(dispatch, way, delay + extra, rows, carried)
+
+
+def _entries(first: Ints, count: Ints) -> Ints:
+    """first, first + 1, … for each, count of them, int64."""
+    entries: Ints = np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)
+    return entries
 
 
 def _check_routes(schedule: Schedule) -> None:
@@ -199,6 +225,12 @@ def _dispatch(
     behind = np.flatnonzero(previous != NONE)
     sends["previous"], sends["following"], sends["behind"] = previous, NONE, NONE
     sends["following"][previous[behind]] = behind
+    sends["ahead"] = sends["next"] = NONE
+    if options.in_order:
+        reduced = np.flatnonzero(reduction > 0)
+        reduced = reduced[np.argsort(schedule.dst[reduced], kind="stable")]
+        same = np.flatnonzero(schedule.dst[reduced[:-1]] == schedule.dst[reduced[1:]])
+        sends["ahead"][reduced[same + 1]], sends["next"][reduced[same]] = reduced[same], reduced[same + 1]
     sends["waiting"] = previous != NONE
     for _, waits in (delivered, started):
         sends["waiting"] += np.bincount(waits, minlength=schedule.sends).astype(np.int32)

@@ -10,7 +10,7 @@ from dualcoll.kernels.alpha_beta import alpha_beta, booked
 from dualcoll.kernels.fluid import fluid
 from dualcoll.kernels.shared_rates import FLOW, ROW, UNIT, USE, Flows, Rows, Units, Uses
 from dualcoll.schedules.ir import NONE, Schedule
-from dualcoll.schedules.order import running_order
+from dualcoll.schedules.order import describe_send, running_order
 from dualcoll.simulation.options import Coupling, Mode, Options
 from dualcoll.simulation.prepare import Prepared, prepare
 from dualcoll.simulation.trace import Services, Trace
@@ -37,13 +37,17 @@ def simulate(schedule: Schedule, options: Options | None = None) -> Trace:
     options = options or Options()
     ready = prepare(schedule, options)
     if options.mode is Mode.FLUID:
+        if np.any(schedule.multicast != NONE):
+            raise InputError(
+                "the fluid model knows no copies made by switches", where="multicast", hint="use alpha-beta"
+            )
         return _fluid(schedule, options, ready)
     return _alpha_beta(schedule, options, ready)
 
 
 def _alpha_beta(schedule: Schedule, options: Options, ready: Prepared) -> Trace:
     way = ready.way
-    begin, end = alpha_beta(*ready.dispatch, way.columns, ready.rows.size, options.cut_through)
+    begin, end, taken = alpha_beta(*ready.dispatch, way.columns, ready.rows.size, options.cut_through)
     _check_finished(schedule, options, ready.sends["end"])
     place = way.places()
     stages = np.repeat(np.arange(way.place_ptr.size - 1), np.diff(way.place_ptr))
@@ -55,9 +59,11 @@ def _alpha_beta(schedule: Schedule, options: Options, ready: Prepared) -> Trace:
         ready.rows[way.row],
         stages - np.repeat(way.stage_ptr[:-1], np.diff(way.place_ptr[way.stage_ptr])),
         way.latency,
+        taken[way.leader],
     )
     width = float(ready.sends["end"].max(initial=0.0)) / BINS
-    spent = booked(way.row[place], begin, end, ready.rows.size, BINS, width)
+    own = services.own if services.server.size else slice(None)
+    spent = booked(way.row[place[own]], begin[own], end[own], ready.rows.size, BINS, width)
     return _trace(schedule, options, ready, spent, width, services=services)
 
 
@@ -135,4 +141,13 @@ def _check_finished(schedule: Schedule, options: Options, end: Floats) -> None:
     except CheckFailed as failure:
         problem = f"{stuck} of {schedule.sends} sends can never start; {failure.findings[0]}"
         raise InputError(problem, where="the schedule") from None
-    raise AssertionError("what has an order in which it can run is run")
+    assert options.in_order, "what has an order in which it can run is run"
+    problem = f"{stuck} of {schedule.sends} sends never get their turn"
+    owner = np.repeat(np.arange(schedule.sends), np.diff(schedule.depends_ptr))
+    late = np.flatnonzero((schedule.depends > owner) & np.isnan(end[owner]) & np.isnan(end[schedule.depends]))
+    if late.size:
+        send, other = int(owner[late[0]]), int(schedule.depends[late[0]])
+        why = f"{describe_send(schedule, send)} depends on send {other}, whose turn is later"
+        raise InputError(f"{problem}: {why}", where="in_order", hint="number sends in an order in which they can run")
+    why = f"channels of depth {options.depth} wait for sends whose turn is later to make room"
+    raise InputError(f"{problem}: {why}", where="in_order", hint="leave out depth")

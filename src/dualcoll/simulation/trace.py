@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ class Services:
         place: int32 (N,), the place of the send's route where it is. begin, end: float64 (N,), seconds.
         row, stage, latency: of each place of each route, (H,): its capacity row, the stage of the route that it is part of,
             from 0, and the seconds that follow.
+        server: int32 (N,), for each the one that was first to come and was served for it too: itself, but for copies that
+            switches make. Empty where that is so for all and links serve whom they can.
     """
 
     ptr: Ints
@@ -36,6 +38,15 @@ class Services:
     row: Ints
     stage: Ints
     latency: Floats
+    server: Shorts = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    @property
+    def own(self) -> NDArray[np.bool_]:
+        """Which took time of their row, bool (N,)."""
+        if self.server.size == 0:
+            return np.ones(self.begin.size, bool)
+        own: NDArray[np.bool_] = self.server == np.arange(self.begin.size)
+        return own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
