@@ -99,7 +99,8 @@ class Meter:
     def __init__(self, stop: Stop, report: Callable[[Progress], None] | None = None) -> None:
         self.stop = stop
         self.history: list[Progress] = []
-        self.interrupted = False
+        self._interrupted = False
+        self._whole: Meter | None = None
         self._report = report
         self._start = time.perf_counter()
         self._next = 0.0
@@ -113,6 +114,19 @@ class Meter:
         """Since the computation began."""
         return time.perf_counter() - self._start
 
+    def part(self, share: float) -> Meter:
+        """The clock of a part of the computation: it may take this share of the time that is left, aims at the same gap, and
+        ends when the whole does.
+        """
+        clock = Meter(Stop(self.stop.gap, max(1e-3, share * self.remaining)), self._report)
+        clock._whole = self
+        return clock
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody asked for the end."""
+        return self._interrupted or (self._whole is not None and self._whole.interrupted)
+
     @property
     def remaining(self) -> float:
         """Seconds left of the time limit, at least 0."""
@@ -121,11 +135,11 @@ class Meter:
     @property
     def spent(self) -> bool:
         """Whether the time is over or somebody asked for the end."""
-        return self.interrupted or self.seconds >= self.stop.seconds
+        return self.interrupted or self.seconds >= self.stop.seconds or (self._whole is not None and self._whole.spent)
 
     def interrupt(self) -> None:
         """Ask the computation to end after its current step (what Ctrl-C does on the command line)."""
-        self.interrupted = True
+        self._interrupted = True
 
     def outcome(self, iterations: int, value: float, bound: float) -> Outcome | None:
         """Record one step; the outcome if the computation is over, else None."""
