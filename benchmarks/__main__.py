@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.epochs import EPOCH_RUNS
 from benchmarks.growth import BOXES, STUDIES, draw_bounds, draw_growth, measure_study
 from benchmarks.instances import INSTANCES, Instance, skewed_demand
 from benchmarks.runs import RUNS, Run
@@ -48,6 +49,7 @@ COLUMNS = {
     "outcome": 8,
     "reach": 14,
 }
+ALL_RUNS = [*RUNS, *EPOCH_RUNS]
 CHECKED = 500_000  # logical edges; the proof of larger plans takes longer than anybody waits here
 
 
@@ -150,7 +152,7 @@ def _one(name: str) -> dict[str, Any]:
     """Measure what the name says, here, after its small form."""
     if name.startswith("study-"):
         return measure_study(STUDIES[int(name.removeprefix("study-"))])
-    run = next((run for run in RUNS if run.name == name), None)
+    run = next((run for run in ALL_RUNS if run.name == name), None)
     if run is not None:
         measure_run(run, small=True)
         return measure_run(run, small=False)
@@ -230,7 +232,7 @@ def _show_all(wanted: list[str], *, as_json: bool) -> None:
 
     records = _table([instance.name for instance in INSTANCES if chosen(instance.name)], silent=as_json)
     runs = []
-    for run in RUNS:
+    for run in ALL_RUNS:
         if chosen(run.name):
             runs.append(_in_own_process(run.name))
             if not as_json:

@@ -488,7 +488,7 @@ BAD = [
     (ONE_GPU.replace('rank="0"/>', 'rank="0"><c2c count="1"/></gpu>'), "f:1: a <c2c> has no bw; give MB/s per link"),
     (
         ONE_GPU.replace("<system", "<!DOCTYPE s [<!ENTITY a 'b'>]>\n<system"),
-        "f:1: the XML has a document type or entities; a topology needs neither: remove the <!DOCTYPE ...> part",
+        "f:1: the XML has a document type or entities; neither is needed: remove the <!DOCTYPE ...> part",
     ),
     (
         '<system version="1">' + "<pci>" * 70,

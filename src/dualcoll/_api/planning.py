@@ -109,6 +109,9 @@ def plan(
             groups=groups,
             objective=objective,
         )
+    if any(group.priority for group in work.groups):
+        hint = "schedule in epochs (method time-expanded), or leave them out"
+        raise InputError("rates know no priority", where="priority", hint=hint)
     _check_wishes(forward, routing, method, {"max_trees": max_trees, "max_depth": max_depth}, start, pareto)
     forwarding, routes = Forwarding(forward), Routing(RoutingKind(routing), seed if routing == "ecmp" else 0)
     clock = meter or Meter(stop or Gap(0.0), progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ class EntryForm(Form):
     root: Text | None = None
     weights: tuple[Whole, ...] | None = None
     demand: Text | None = None
+    priority: Whole = 0
 
 
 def read_mix(path: str | Path, topology: Topology, objective: str = "slowest") -> Workload:
@@ -54,7 +56,8 @@ def read_mix(path: str | Path, topology: Topology, objective: str = "slowest") -
             problem = f"{form.name[:60]!r} is taken" if form.name in names else f"{form.name[:60]!r} has a bracket"
             raise InputError(problem, where=text.place((i, "name")), hint="names are unique, without brackets")
         names.add(form.name)
-        groups += _entry(topology, form, Path(path).parent, text, (i,))
+        made = _entry(topology, form, Path(path).parent, text, (i,))
+        groups += [replace(group, priority=form.priority) for group in made]
     return Workload(tuple(groups), checked_objective(objective, groups))
 
 

@@ -79,6 +79,7 @@ class Group:
         root: node index where the collective has a root.
         parts: relative sizes of the shards, by rank, if they are not equal; for AllToAllv the bytes from each rank to
             each, (n * n,) row by row.
+        priority: higher goes first where time is scheduled (docs/time-expanded.md); rates know no priority.
 
     Raises:
         InputError: fewer than two ranks or one named twice, no bytes, a root or parts that the collective does not have.
@@ -90,6 +91,7 @@ class Group:
     size: int
     root: int | None = None
     parts: tuple[int, ...] = ()
+    priority: int = 0
 
     def __post_init__(self) -> None:
         try:

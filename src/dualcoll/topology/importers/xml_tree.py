@@ -47,7 +47,8 @@ class _TooBig(Exception):
 class _Collector:
     """Parser target that builds the tree within the limits."""
 
-    def __init__(self) -> None:
+    def __init__(self, elements: int) -> None:
+        self.elements = elements
         self.parser: DefusedXMLParser | None = None
         self.root: Element | None = None
         self.stack: list[Element] = []
@@ -57,8 +58,8 @@ class _Collector:
         self.count += 1
         if len(self.stack) >= MAX_DEPTH:
             raise _TooBig(f"elements are nested deeper than {MAX_DEPTH}")
-        if self.count > MAX_ELEMENTS:
-            raise _TooBig(f"it has more than {MAX_ELEMENTS} elements")
+        if self.count > self.elements:
+            raise _TooBig(f"it has more than {self.elements} elements")
         element = Element(tag, dict(attributes), self.line)
         if self.stack:
             self.stack[-1].children.append(element)
@@ -78,13 +79,13 @@ class _Collector:
         return int(parser.parser.CurrentLineNumber) if parser is not None else 0
 
 
-def parse_xml(data: bytes, where: str) -> Element:
-    """The root element. Document types and entities are refused.
+def parse_xml(data: bytes, where: str, elements: int = MAX_ELEMENTS) -> Element:
+    """The root element. Document types and entities are refused, and more than so many elements.
 
     Raises:
         InputError: not well-formed, a document type, or a limit exceeded; with the line.
     """
-    target = _Collector()
+    target = _Collector(elements)
     parser = target.parser = DefusedXMLParser(target=target, forbid_dtd=True)
     try:
         parser.feed(data)
@@ -96,7 +97,7 @@ def parse_xml(data: bytes, where: str) -> Element:
         raise InputError(
             "the XML has a document type or entities",
             where=f"{where}:{target.line}",
-            hint="a topology needs neither: remove the <!DOCTYPE ...> part",
+            hint="neither is needed: remove the <!DOCTYPE ...> part",
         ) from None
     except _TooBig as error:
         raise InputError(f"the XML is too big: {error}", where=f"{where}:{target.line}") from None

@@ -1,0 +1,229 @@
+"""TACCL's topology files (microsoft/taccl, ``taccl/topologies``): costs of links in us for one chunk.
+
+Which links there are its code knows by name. Costs are multiplied by 10 or 100 where chunks are small, and a file does not say
+by how much. Its MB is 10^6 bytes and its KB a 1024th of that. Tables of links are [destination][source].
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ConfigDict
+
+from dualcoll.errors import InputError
+from dualcoll.files import read_bytes
+from dualcoll.time_expanded.planner_files.teccl_fabrics import DGX1_CABLES
+from dualcoll.topology.draft import Draft, check_size
+from dualcoll.topology.forms import Form, Ratio, Text, Whole, filled
+from dualcoll.topology.model import Kind, Link, Topology
+from dualcoll.topology.source_text import SourceText
+from dualcoll.units import format_size
+
+__all__ = ["STRUCTURES", "TacclOptions", "read_taccl"]
+
+STRUCTURES = {"DGX2": 16, "NDv2": 8}  # GPUs of a box
+MB = 10**6
+US = 1e-6
+MAX_BYTES = 2**24
+_SIZES = {"KB": MB / 1024, "MB": float(MB), "GB": MB * 1024.0}
+
+
+@dataclass(frozen=True, slots=True)
+class TacclOptions:
+    """What a file does not say.
+
+    Attributes:
+        nodes: boxes.
+        structure: ``DGX2`` or ``NDv2``; by default the one in the file's name, which a file with links does not need.
+        scale: by how much the costs are multiplied; 1 by default where they are for 1 MB.
+        size: bytes of the chunk that the costs are for; by default what is in the file's name, such as ``_32KB``.
+    """
+
+    nodes: int | None = None
+    structure: str | None = None
+    scale: float | None = None
+    size: float | None = None
+
+
+class TacclForm(Form):
+    """A whole file."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: Text
+    gpus_per_node: Whole
+    nics_per_node: Whole | None = None
+    alpha: Ratio
+    node_betas_list: tuple[Ratio, ...] = ()
+    node_invbws_list: tuple[Ratio, ...] = ()
+    links: tuple[tuple[Whole, ...], ...] = ()
+    betas: tuple[tuple[Ratio, ...], ...] = ()
+    invbws: tuple[tuple[Ratio, ...], ...] = ()
+    remote_alpha: Ratio | None = None
+    remote_beta: Ratio | None = None
+    remote_invbw: Ratio | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """Costs as seconds and bytes/s."""
+
+    size: float
+    scale: float
+
+    def seconds(self, cost: float) -> float:
+        return cost * US / self.scale
+
+    def rate(self, beta: float, where: str) -> float:
+        if beta <= 0:
+            raise InputError(f"a beta of {beta!r} is not above 0", where=where)
+        return self.size / self.seconds(beta)
+
+
+def read_taccl(path: str | Path, options: TacclOptions | None = None) -> Topology:
+    """Read a topology file.
+
+    GPUs of a DGX2 meet at one switch, those of an NDv2 have the cables of a DGX-1. Where there are several boxes, the NICs of a
+    box, each with its part of the GPUs, meet at one network switch.
+
+    Raises:
+        InputError: it is no such file, or something that it does not say was not given; with the flag that says it.
+    """
+    where = str(path)
+    source = SourceText.parse(read_bytes(path, MAX_BYTES), where)
+    form = filled(TacclForm, source.data, source.place)
+    try:
+        return _topology(form, options or TacclOptions())
+    except InputError as error:
+        raise error.within(where) from None
+
+
+def _topology(form: TacclForm, options: TacclOptions) -> Topology:
+    if options.nodes is None:
+        raise InputError("a file of one box, whose number it does not say", hint="give --nodes")
+    if options.nodes < 1:
+        raise InputError(f"{options.nodes} boxes", where="--nodes", hint="use 1 or more")
+    notes = [f"without effect: {', '.join(key[:60] for key in form.model_extra)}"] if form.model_extra else []
+    costs = _costs(form, options, notes)
+    _check_totals(form, notes)
+    check_size(options.nodes * (form.gpus_per_node + 1 + (form.nics_per_node or 0)), 0)
+    draft = Draft()
+    boxes = [_box(draft, form, options, costs, box) for box in range(options.nodes)]
+    if options.nodes > 1:
+        _network(draft, form, costs, boxes)
+    return draft.topology(f"TACCL {form.name[:60]} x{options.nodes}", tuple(notes))
+
+
+def _costs(form: TacclForm, options: TacclOptions, notes: list[str]) -> _Costs:
+    named = re.search(r"_([0-9]{1,6})(KB|MB|GB)$", form.name)
+    size = options.size
+    if size is None:
+        if named is None:
+            raise InputError(
+                f"name {form.name[:60]!r} does not say which chunk the costs are for",
+                where="name",
+                hint="give --cost-size",
+            )
+        size = int(named[1]) * _SIZES[named[2]]
+    if not size > 0:
+        raise InputError(f"{size!r} bytes", where="--cost-size")
+    scale = options.scale
+    if scale is None:
+        if size != MB:
+            raise InputError(
+                f"its costs are for {format_size(round(size))}, multiplied by a number that it does not say",
+                where="alpha",
+                hint="give --cost-scale, such as 10 or 100: alpha over the latency in us",
+            )
+        scale = 1.0
+        notes.append("costs are taken as us for 1 MB, not multiplied; --cost-scale says otherwise")
+    if not scale > 0:
+        raise InputError(f"{scale!r} is not above 0", where="--cost-scale")
+    return _Costs(size, scale)
+
+
+def _check_totals(form: TacclForm, notes: list[str]) -> None:
+    """Name totals that are not latency and time: betas are what is used."""
+    totals = [
+        (form.alpha, beta, total) for beta, total in zip(form.node_betas_list, form.node_invbws_list, strict=False)
+    ]
+    if None not in (form.remote_alpha, form.remote_beta, form.remote_invbw):
+        totals.append((form.remote_alpha or 0.0, form.remote_beta or 0.0, form.remote_invbw or 0.0))
+    for alpha, beta, total in totals:
+        if abs(alpha + beta - total) > 1e-9 * total:
+            notes.append(f"invbw {total:g} is not alpha + beta = {alpha + beta:g}: alpha and beta are used")
+
+
+def _box(draft: Draft, form: TacclForm, options: TacclOptions, costs: _Costs, box: int) -> list[int]:
+    """One box; its GPUs."""
+    latency = costs.seconds(form.alpha)
+    if form.gpus_per_node < 1:
+        raise InputError(f"{form.gpus_per_node} GPUs", where="gpus_per_node")
+    gpus = [draft.node(str(box * form.gpus_per_node + i), Kind.GPU, f"box{box}") for i in range(form.gpus_per_node)]
+    if form.links:
+        _tabled(draft, form, costs, gpus)
+        return gpus
+    structure = _structure(form, options)
+    rates = [costs.rate(beta, "node_betas_list") for beta in form.node_betas_list]
+    if form.gpus_per_node != STRUCTURES[structure]:
+        raise InputError(
+            f"a {structure} has {STRUCTURES[structure]} GPUs, not {form.gpus_per_node}", where="gpus_per_node"
+        )
+    kinds = 2 if structure == "NDv2" else 1
+    if len(rates) != kinds:
+        raise InputError(f"{len(rates)} betas, where a {structure} has {kinds}", where="node_betas_list")
+    if structure == "NDv2":
+        for (a, b), parts in DGX1_CABLES:
+            draft.cable(gpus[a], gpus[b], rates[0 if parts == 2 else 1], latency, "TACCL")
+    else:
+        switch = draft.node(f"switch{box}", Kind.SWITCH, f"box{box}")
+        for gpu in gpus:
+            draft.cable(gpu, switch, rates[0], latency / 2, "TACCL")
+    return gpus
+
+
+def _structure(form: TacclForm, options: TacclOptions) -> str:
+    named = next((known for known in STRUCTURES if form.name.lower().startswith(known.lower())), None)
+    structure = named if options.structure is None else options.structure
+    known = ", ".join(STRUCTURES)
+    if structure is None:
+        raise InputError(
+            f"it has no links, and name {form.name[:60]!r} names no structure",
+            where="name",
+            hint=f"give --structure ({known})",
+        )
+    if structure not in STRUCTURES:
+        raise InputError(f"{structure[:60]!r} is not known", where="--structure", hint=f"use one of {known}")
+    return structure
+
+
+def _tabled(draft: Draft, form: TacclForm, costs: _Costs, gpus: list[int]) -> None:
+    """Links from the file's own tables: ``links[dst][src]`` cables, each of ``betas[dst][src]``."""
+    for name, table in (("links", form.links), ("betas", form.betas)):
+        if len(table) != len(gpus) or any(len(row) != len(gpus) for row in table):
+            raise InputError(f"it is no table of {len(gpus)} by {len(gpus)} numbers", where=name)
+    latency = costs.seconds(form.alpha)
+    for dst, row in enumerate(form.links):
+        for src, cables in enumerate(row):
+            if cables > 0:
+                rate = cables * costs.rate(form.betas[dst][src], f"betas[{dst}][{src}]")
+                draft.links.append(Link(gpus[src], gpus[dst], rate, latency, source="TACCL"))
+
+
+def _network(draft: Draft, form: TacclForm, costs: _Costs, boxes: list[list[int]]) -> None:
+    nics = form.nics_per_node or 0
+    if form.remote_alpha is None or form.remote_beta is None or nics < 1:
+        raise InputError("several boxes, and nothing of what joins them", where="remote_beta", hint="use --nodes 1")
+    if form.gpus_per_node % nics:
+        raise InputError(f"{nics} NICs for {form.gpus_per_node} GPUs", where="nics_per_node")
+    rate, latency = costs.rate(form.remote_beta, "remote_beta"), costs.seconds(form.remote_alpha)
+    network = draft.node("network", Kind.SWITCH)
+    each = form.gpus_per_node // nics
+    for box, gpus in enumerate(boxes):
+        for i in range(nics):
+            nic = draft.node(f"nic{box * nics + i}", Kind.NIC, f"box{box}")
+            draft.cable(nic, network, rate, latency / 2, "TACCL")
+            for gpu in gpus[i * each : (i + 1) * each]:
+                draft.cable(gpu, nic, rate, 0.0, "TACCL")
