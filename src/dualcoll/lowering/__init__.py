@@ -1,0 +1,1 @@
+"""Schedules as files that runtimes execute: writers, and their readers and validators."""

@@ -1,0 +1,1 @@
+"""MSCCL XML: the algorithm files of MSCCL, msccl-executor-nccl and RCCL."""
