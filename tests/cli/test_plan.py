@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dualcoll.cli.plan import interruptible
+from dualcoll.cli.searching import interruptible
 from dualcoll.progress import Meter, Seconds
 from tests.cli.conftest import Run
 

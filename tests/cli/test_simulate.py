@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from dualcoll.collectives.contract import make_contract
+from dualcoll.schedules.builder import ScheduleBuilder
+from dualcoll.schedules.file import write_schedule
+from dualcoll.topology.catalog import catalog
 from tests.cli.conftest import Run
 
 
@@ -46,6 +50,22 @@ def test_a_plan_becomes_a_schedule_that_is_checked_and_simulated(run: Run, plan_
     refused = run("simulate", str(path), "--size", "1M")
     assert refused.code == 2
     assert "--size: a schedule's chunks have their sizes; give the plan instead" in refused.err
+
+
+def test_links_may_serve_in_the_order_of_the_schedule(run: Run, tmp_path: Path) -> None:
+    """A link waits for the send whose turn it is; otherwise another goes first, and all is over sooner."""
+    topology = catalog("star:n=4")
+    built = ScheduleBuilder(make_contract("allgather", 4), 2**20, topology=topology, nodes=topology.ranks)
+    ends = {(link.tail, link.head): e for e, link in enumerate(topology.links)}
+    nodes = topology.ranks
+    hub = next(head for tail, head in ends if tail == nodes[0])
+    for src, dst, chunk in ((0, 1, 0), (1, 2, 0), (1, 2, 1), (2, 3, 1)):
+        route = built.route([ends[nodes[src], hub], ends[hub, nodes[dst]]])
+        built.send(src, dst, chunk, channel=chunk, route=route)
+    path = tmp_path / "schedule.json"
+    write_schedule(built.build(), path)
+    times = [json.loads(run("simulate", str(path), "--json", *more).out)["time_s"] for more in ([], ["--in-order"])]
+    assert times[1] > 1.9 * times[0]
 
 
 def test_methods_are_compared(run: Run, tmp_path: Path) -> None:
@@ -106,6 +126,7 @@ def test_rated_flows_become_a_plan(run: Run, tmp_path: Path) -> None:
             ("--mode", "fluid", "--store-and-forward"),
             "--store-and-forward: it is of the alpha-beta model; leave out --mode fluid",
         ),
+        (("--mode", "fluid", "--in-order"), "--in-order: it is of the alpha-beta model; leave out --mode fluid"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(

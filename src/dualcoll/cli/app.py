@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from dualcoll.cli.bound import bound
 from dualcoll.cli.check import check
 from dualcoll.cli.convert import convert
-from dualcoll.cli.plan import bound, plan
+from dualcoll.cli.plan import plan
 from dualcoll.cli.simulate import compare, simulate
 from dualcoll.cli.topo import topo
 

@@ -1,10 +1,8 @@
-"""``dualcoll plan`` and ``dualcoll bound``."""
+"""``dualcoll plan``."""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualcoll.cli.options import Cpu, Gpu, Html, Json, Nic, Out, Pcie, RatesName, TopologySpec, load, writable
-from dualcoll.cli.output import on_line, say, show_json, show_lines, status_line
+from dualcoll.cli.output import say, show_json, show_lines
+from dualcoll.cli.searching import Forward, GapText, Method, SecondsText, Seed, demand_of, searched, stop_of
+from dualcoll.cli.time_expanded import (
+    Buffer,
+    Checkpoint,
+    ChunksPerRank,
+    Earliest,
+    EngineName,
+    Epoch,
+    EpochOptions,
+    Failed,
+    IgnoreLatency,
+    LatentSwitches,
+    Multiplier,
+    NoCopy,
+    ReductionSpeed,
+    Resume,
+    SwitchCopy,
+    Tenants,
+    plan_in_epochs,
+)
 from dualcoll.cli.workload import (
     Collective,
     DemandFile,
@@ -30,19 +48,16 @@ from dualcoll.cli.workload import (
 from dualcoll.errors import InputError
 
 if TYPE_CHECKING:
-    from dualcoll.collectives.demand_matrix import DemandMatrix
+    from dualcoll._api.choosing import Choice
     from dualcoll.plans.model import Alternative, Plan
     from dualcoll.progress import Meter
 
-__all__ = ["bound", "interruptible", "plan"]
+__all__ = ["plan"]
 
 MANY_RANKS = 128  # for the usual choice to be simulated
+CHOICE_SECONDS = 15.0  # for schedules in epochs beside trees
 MANY_SENDS = 5000  # demands, for a second plan without relaying
 
-GapText = Annotated[str, typer.Option("--gap", help="Stop once proved this close to the bound: 1% or 0.01.")]
-SecondsText = Annotated[float, typer.Option("--seconds", help="Stop after this long with the best so far.")]
-Forward = Annotated[str, typer.Option("--forward", help="switches, or all: every GPU and host forwards for others.")]
-Method = Annotated[str, typer.Option("--method", help="auto (column generation), garg-konemann or composed.")]
 MaxTrees = Annotated[
     int | None, typer.Option("--max-trees", metavar="K", min=1, help="The best found with so few trees.")
 ]
@@ -66,9 +81,6 @@ Copies = Annotated[
 Accuracy = Annotated[
     str | None,
     typer.Option("--accuracy", metavar="MU", help="With --sharing: how close copies come to the rates: 10%."),
-]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, help="Breaks ties between equally good trees; seeds the hash of ecmp.")
 ]
 
 
@@ -104,12 +116,73 @@ def plan(
     pcie: Pcie = None,
     cpu: Cpu = None,
     rates: RatesName = "nominal",
+    engine: EngineName = None,
+    epoch: Epoch = None,
+    multiplier: Multiplier = None,
+    chunks_per_rank: ChunksPerRank = None,
+    tenants: Tenants = None,
+    switch_copy: SwitchCopy = False,
+    latent_switches: LatentSwitches = False,
+    ignore_latency: IgnoreLatency = None,
+    buffer: Buffer = None,
+    no_copy: NoCopy = False,
+    reduction_speed: ReductionSpeed = None,
+    earliest: Earliest = False,
+    checkpoint: Checkpoint = None,
+    resume: Resume = None,
+    fail: Failed = None,
     as_json: Json = False,
 ) -> None:
     """Find a plan, prove how good it is, and say what limits it."""
-    inputs = (topology, previous, demand, mix, groups)
-    writable(output, "--output", *inputs)
-    writable(html, "--html", *inputs, output)
+    inputs = (topology, previous, demand, mix, groups, tenants)
+    writable(output, "--output", *inputs, resume)
+    writable(html, "--html", *inputs, output, resume)
+    writable(checkpoint, "--checkpoint", *inputs, output, html)
+    in_epochs = EpochOptions(
+        engine,
+        epoch,
+        multiplier,
+        chunks_per_rank,
+        tenants,
+        switch_copy,
+        latent_switches,
+        ignore_latency,
+        buffer,
+        no_copy,
+        reduction_speed,
+        earliest,
+        checkpoint,
+        resume,
+        fail,
+    )
+    carried: dict[str, Any] = {
+        "size": size,
+        "ranks": ranks,
+        "root": root,
+        "weights": weights,
+        "groups": groups,
+        "objective": objective,
+    }
+    if method == "time-expanded":
+        _refuse_rates(routing, max_trees, max_depth, previous, pareto, sharing)
+        fabric = load(topology, gpu, nic, pcie, cpu, rates)
+        if tenants is not None and mix is not None:
+            raise InputError("--tenants and --mix exclude each other")
+        work = workload_of(fabric, collective, tenants or mix, {**carried, "demand": demand_of(demand)})
+        plan_in_epochs(
+            fabric,
+            work,
+            in_epochs,
+            forward=forward,
+            relay=not no_relay,
+            seed=seed,
+            stop=stop_of(gap, seconds),
+            output=output,
+            html=html,
+            as_json=as_json,
+        )
+        return
+    in_epochs.refuse()
     tolerance = _sharing_wishes(sharing, copies, accuracy)
     from dualcoll.reporting.tables import plan_record, plan_text
 
@@ -118,23 +191,26 @@ def plan(
         from dualcoll.plans.file import read_plan
 
         start = read_plan(previous)
-    matrix = _read_demand(demand)
-    carried = {"size": size, "ranks": ranks, "root": root, "weights": weights, "demand": matrix, "groups": groups}
-    carried["objective"] = objective
+    matrix = demand_of(demand)
+    carried["demand"] = matrix
     wishes = {"max_trees": max_trees, "max_depth": max_depth, "start": start, "pareto": pareto}
     asked = {"forward": forward, "relay": not no_relay, "routing": routing, "method": method, "seed": seed, **wishes}
-    made = _solve(topology, collective, mix, carried, (gap, seconds), (gpu, nic, pcie, cpu, rates), asked)
+    made = searched(topology, collective, mix, carried, (gap, seconds), (gpu, nic, pcie, cpu, rates), asked)
     with suppress(KeyboardInterrupt):  # the plan is kept
         made = replace(made, alternatives=(*made.alternatives, *_alternatives(made, asked, (gap, seconds))))
+    choice = None
+    if method == "auto" and sharing is None and not any(wishes.values()):
+        choice = _choice(made, seconds, seed)
     if output is not None:
-        from dualcoll.plans.file import write_plan
-
-        write_plan(made, output)
+        _save(made, choice, output)
     if html is not None:
         from dualcoll.reporting.html import report
 
         report(made, html)
     record, lines = (plan_record(made), []) if as_json else ({}, plan_text(made))
+    if choice is not None:
+        record["chosen"] = {"text": choice.text, "simulated_s": choice.seconds, "trees_s": choice.trees}
+        lines.append(("chosen", choice.text))
     if matrix is not None:
         from dualcoll.collectives.description import describe_demand
 
@@ -158,51 +234,34 @@ def plan(
         say(f"saved {path}")
 
 
-def bound(
-    topology: TopologySpec,
-    collective: Collective = None,
-    size: Size = None,
-    gap: GapText = "1%",
-    seconds: SecondsText = 30.0,
-    ranks: Ranks = None,
-    root: Root = None,
-    weights: Weights = None,
-    demand: DemandFile = None,
-    groups: Groups = None,
-    objective: ObjectiveName = "slowest",
-    mix: Mix = None,
-    routing: RoutingName = "single",
-    no_relay: NoRelay = False,
-    forward: Forward = "switches",
-    method: Method = "auto",
-    seed: Seed = 0,
-    gpu: Gpu = None,
-    nic: Nic = None,
-    pcie: Pcie = None,
-    cpu: Cpu = None,
-    rates: RatesName = "nominal",
-    as_json: Json = False,
-) -> None:
-    """Say how fast the collective can possibly run, and what limits it."""
-    from dualcoll.reporting.tables import plan_record, plan_text
+def _choice(made: Plan, seconds: float, seed: int) -> Choice | None:
+    """Whether epochs serve this size better than trees, within the time that is left."""
+    from dualcoll._api.choosing import choose
+    from dualcoll.progress import Meter, Outcome, Seconds
 
-    matrix = _read_demand(demand)
-    carried = {"size": size, "ranks": ranks, "root": root, "weights": weights, "demand": matrix, "groups": groups}
-    carried["objective"] = objective
-    asked = {"forward": forward, "relay": not no_relay, "routing": routing, "method": method, "seed": seed}
-    made = _solve(topology, collective, mix, carried, (gap, seconds), (gpu, nic, pcie, cpu, rates), asked)
-    if as_json:
-        show_json(plan_record(made))
-    else:
-        show_lines(plan_text(made, bound_only=True))
-
-
-def _read_demand(path: Path | None) -> DemandMatrix | None:
-    if path is None:
+    left = seconds - made.seconds
+    if left <= 0 or made.outcome is Outcome.INTERRUPTED:
         return None
-    from dualcoll.collectives.demand_file import read_demand
+    clocks: list[Meter] = []
 
-    return read_demand(path)
+    def clock(share: float) -> Meter:
+        clocks.append(Meter(Seconds(share * min(left, CHOICE_SECONDS))))
+        return clocks[-1]
+
+    with suppress(KeyboardInterrupt):  # the plan is kept
+        return choose(made, clock, seed=seed)
+    return None
+
+
+def _save(made: Plan, choice: Choice | None, output: Path) -> None:
+    if choice is None or choice.schedule is None:
+        from dualcoll.plans.file import write_plan
+
+        write_plan(made, output)
+    else:
+        from dualcoll.schedules.file import write_schedule
+
+        write_schedule(choice.schedule, output)
 
 
 def _alternatives(made: Plan, asked: dict[str, Any], limits: tuple[str, float]) -> list[Alternative]:
@@ -262,44 +321,15 @@ def _sharing_wishes(sharing: str | None, copies: int | None, accuracy: str | Non
     return tolerance
 
 
-def _solve(
-    topology: str,
-    collective: str | None,
-    mix: Path | None,
-    carried: dict[str, Any],
-    limits: tuple[str, float],
-    imports: tuple[str | None, str | None, str | None, str | None, str],
-    asked: dict[str, Any],
-) -> Plan:
-    from dualcoll._api import plan as make_plan
-    from dualcoll.collectives.catalogue import canonical_name
-    from dualcoll.progress import Meter, Stop
-    from dualcoll.units import parse_fraction, parse_size
+def _refuse_rates(routing: str, *wishes: object) -> None:
+    """Refuse options of trees with rates.
 
-    stop = Stop(gap=parse_fraction(limits[0]), seconds=limits[1])
-    if collective is not None:
-        canonical_name(collective)  # before a large fabric is read
-    if carried["size"] is not None:
-        parse_size(carried["size"])
-    fabric = load(topology, *imports)
-    work = workload_of(fabric, collective, mix, carried)
-    with status_line() as line:
-        meter = Meter(stop, on_line(line))
-        with interruptible(meter):
-            return make_plan(fabric, work, meter=meter, **asked)
-
-
-@contextmanager
-def interruptible(meter: Meter) -> Iterator[None]:
-    """The first Ctrl-C ends the search after its current step; the second ends the program."""
-
-    def handle(*_: object) -> None:
-        if meter.interrupted:
-            raise KeyboardInterrupt
-        meter.interrupt()
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    Raises:
+        InputError: one of them was given.
+    """
+    flags = ("--max-trees", "--max-depth", "--from", "--pareto", "--sharing")
+    given = [flag for flag, value in zip(flags, wishes, strict=True) if value not in (None, False)]
+    if routing != "single":
+        given.append("--routing")
+    if given:
+        raise InputError("it is of trees with rates", where=given[0], hint="leave it out with --method time-expanded")

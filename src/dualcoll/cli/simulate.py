@@ -34,6 +34,7 @@ Reduction = Annotated[
     str | None, typer.Option("--reduction-speed", metavar="RATE", help="Bytes/s that a rank reduces: 500GB/s.")
 ]
 Protocol = Annotated[str | None, typer.Option("--protocol", help="NCCL's ll, ll128 or simple: payload and latencies.")]
+InOrder = Annotated[bool, typer.Option("--in-order", help="Links serve sends in the schedule's order; none overtakes.")]
 
 
 def simulate(
@@ -48,6 +49,7 @@ def simulate(
     concurrency: Concurrency = None,
     reduction_speed: Reduction = None,
     protocol: Protocol = None,
+    in_order: InOrder = False,
     trace_file: Annotated[
         Path | None, typer.Option("--trace", metavar="FILE", help="Save events for Perfetto or chrome://tracing.")
     ] = None,
@@ -60,7 +62,9 @@ def simulate(
     """Say how long a plan or a schedule takes, and why."""
     writable(trace_file, "--trace", file)
     writable(html, "--html", file, trace_file)
-    assumed = _options(mode, coupling, store_and_forward, depth, overhead, concurrency, reduction_speed, protocol)
+    assumed = _options(
+        mode, coupling, store_and_forward, depth, overhead, concurrency, reduction_speed, protocol, in_order
+    )
     from dualcoll.cli.documents import schedule_from
     from dualcoll.reporting.runs import trace_record, trace_text
     from dualcoll.simulation import simulate as run
@@ -123,7 +127,7 @@ def compare(
     writable(csv_file, "--csv", topology)
     assumed = _options(mode, coupling, store_and_forward, depth, overhead, concurrency, reduction_speed, protocol)
     from dualcoll._api import compare as run
-    from dualcoll.cli.plan import interruptible
+    from dualcoll.cli.searching import interruptible
     from dualcoll.progress import Meter, Stop
     from dualcoll.reporting.comparison import comparison_csv, comparison_record, comparison_text
     from dualcoll.units import parse_fraction
@@ -166,6 +170,7 @@ def _options(
     concurrency: int | None,
     reduction_speed: str | None,
     protocol: str | None,
+    in_order: bool = False,
 ) -> Options:
     from dualcoll.simulation import Options
     from dualcoll.units import parse_bandwidth, parse_time
@@ -174,6 +179,8 @@ def _options(
         raise InputError("it is of the fluid model", where="--coupling", hint="add --mode fluid")
     if store_and_forward and mode == "fluid":
         raise InputError("it is of the alpha-beta model", where="--store-and-forward", hint="leave out --mode fluid")
+    if in_order and mode == "fluid":
+        raise InputError("it is of the alpha-beta model", where="--in-order", hint="leave out --mode fluid")
     try:
         return Options(
             mode=mode,
@@ -184,6 +191,7 @@ def _options(
             concurrency=concurrency,
             reduction_speed=None if reduction_speed is None else parse_bandwidth(reduction_speed),
             protocol=protocol,
+            in_order=in_order,
         )
     except InputError as error:
         raise error.within("simulation") from None
