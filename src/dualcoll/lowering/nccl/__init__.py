@@ -5,7 +5,7 @@
     tuner       ``tuner_rows``, then ``write_tuner``; ``read_tuner``, ``check_tuner``
     alltoallv   ``plan_matrix``, then ``write_alltoallv``; ``read_alltoallv``, ``check_alltoallv``; ``alltoallv_flags``
     ranks       ``rank_hosts``, then ``write_rank_order``; ``read_rank_order``, ``check_rank_order``
-    Chakra      ``write_chakra`` for a schedule; ``read_chakra``, ``check_chakra``
+    Chakra      ``trace_of_schedule``, then ``write_chakra``; ``read_chakra``, ``check_chakra``
 
 Writers raise :class:`~dualcoll.errors.InputError` where the format cannot say it; validators return a sentence for each fault.
 """
@@ -17,22 +17,43 @@ from dualcoll.lowering.nccl.alltoallv import (
     read_alltoallv,
     write_alltoallv,
 )
+from dualcoll.lowering.nccl.chakra import TraceNode, check_chakra, read_chakra, trace_of_schedule, write_chakra
+from dualcoll.lowering.nccl.graph import Graph, Shape, read_graph, write_graph
+from dualcoll.lowering.nccl.graph_check import check_graph
 from dualcoll.lowering.nccl.rank_order import check_rank_order, rank_hosts, read_rank_order, write_rank_order
+from dualcoll.lowering.nccl.to_graph import graph_of_plan, graph_of_schedule
+from dualcoll.lowering.nccl.topology import topology_text, write_topology
+from dualcoll.lowering.nccl.topology_check import check_topology
 from dualcoll.lowering.nccl.tuner import TunerRow, check_tuner, read_tuner, tuner_rows, write_tuner
 
 __all__ = [
+    "Graph",
+    "Shape",
+    "TraceNode",
     "TunerRow",
     "alltoallv_flags",
     "check_alltoallv",
+    "check_chakra",
+    "check_graph",
     "check_rank_order",
+    "check_topology",
     "check_tuner",
+    "graph_of_plan",
+    "graph_of_schedule",
     "plan_matrix",
     "rank_hosts",
     "read_alltoallv",
+    "read_chakra",
+    "read_graph",
     "read_rank_order",
     "read_tuner",
+    "topology_text",
+    "trace_of_schedule",
     "tuner_rows",
     "write_alltoallv",
+    "write_chakra",
+    "write_graph",
     "write_rank_order",
+    "write_topology",
     "write_tuner",
 ]
