@@ -38,7 +38,13 @@ InOrder = Annotated[bool, typer.Option("--in-order", help="Links serve sends in 
 
 
 def simulate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A plan or a schedule.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A plan, schedule or program.", show_default=False)],
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            "--topology", metavar="SPEC", help="Of a program (MSCCL XML, MSCCL++ plan): the fabric that it runs on."
+        ),
+    ] = None,
     size: Annotated[str | None, typer.Option("--size", help="Message, if not the plan's: 64M.")] = None,
     chunks: Annotated[str, typer.Option("--chunks", help="Pieces that a plan is cut into, or auto.")] = "auto",
     mode: Mode = "alpha-beta",
@@ -57,9 +63,14 @@ def simulate(
         bool, typer.Option("--timeline", help="Also print what each rank sends, gets and owns, and who shares links.")
     ] = False,
     html: Html = None,
+    gpu: Gpu = None,
+    nic: Nic = None,
+    pcie: Pcie = None,
+    cpu: Cpu = None,
+    rates: RatesName = "nominal",
     as_json: Json = False,
 ) -> None:
-    """Say how long a plan or a schedule takes, and why."""
+    """Say how long a plan, a schedule or a program takes, and why."""
     writable(trace_file, "--trace", file)
     writable(html, "--html", file, trace_file)
     assumed = _options(
@@ -70,7 +81,12 @@ def simulate(
     from dualcoll.simulation import simulate as run
     from dualcoll.simulation import to_chrome
 
-    drawn = schedule_from(file, size, chunks, assumed)
+    fabric = None if topology is None else load(topology, gpu, nic, pcie, cpu, rates)
+    drawn = schedule_from(file, size, chunks, assumed, fabric)
+    if drawn.topology is None:
+        raise InputError(
+            "it stands on no fabric, so nothing says how long it takes", where=str(file), hint="add --topology"
+        )
     trace = run(drawn, assumed)
     if trace_file is not None:
         from dualcoll.files import atomic_write
