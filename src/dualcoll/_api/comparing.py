@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from dualcoll._api.planning import plan as make_plan
 from dualcoll._api.scheduling import best_schedule
@@ -18,15 +21,32 @@ from dualcoll.plans.model import Plan
 from dualcoll.progress import Gap, Meter, Seconds, Stop
 from dualcoll.routing.model import RoutingKind
 from dualcoll.schedules.ir import Schedule
+from dualcoll.schedules.routed import routed
+from dualcoll.schedules.validate import validate
 from dualcoll.simulation import Options, simulate
 from dualcoll.topology.model import Forwarding, Topology
 from dualcoll.units import format_size, parse_size
 
-__all__ = ["compare", "sizes_of", "usual_choice"]
+__all__ = ["Entrant", "compare", "sizes_of", "usual_choice"]
 
 MOST_SENDS = 400_000  # of a schedule that is tried for its number of chunks
 MANY_SENDS = 3_000_000  # of a classical algorithm: beyond it, simulating takes too long to be worth it
 LIBRARY = ("ring", "tree", "double-tree", "chain", "direct", "pairwise")  # what the usual libraries choose from
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A schedule of anybody's that is ranked with the others, its chunks as much larger or smaller as the message.
+
+    Attributes:
+        name: for people. schedule: its sends, laid on the fabric if they are on none or on another.
+        low, high: bytes of the smallest and the largest message that it is for; 0 as the upper end is no limit.
+    """
+
+    name: str
+    schedule: Schedule
+    low: int = 0
+    high: int = 0
 
 
 def compare(
@@ -42,6 +62,7 @@ def compare(
     options: Options | None = None,
     report: Callable[[str], None] | None = None,
     meter: Meter | None = None,
+    entrants: Sequence[Entrant] = (),
 ) -> Comparison:
     """Simulate the proved plan and every classical algorithm that serves the collective.
 
@@ -53,9 +74,11 @@ def compare(
         options: of the simulation.
         report: told what is simulated next.
         meter: a clock of the caller's own for the plan instead of ``stop``; once it is interrupted, no more sizes are tried.
+        entrants: schedules or programs that are compared, too.
 
     Raises:
         InputError: an unusable argument, or ranks that cannot reach each other.
+        CheckFailed: an entrant does not keep its contract.
     """
     name = canonical_name(collective)
     if name == "alltoallv":
@@ -64,6 +87,7 @@ def compare(
         )
     points = sizes_of(sizes)
     work = make_workload(topology, name, size=points[-1], ranks=ranks, root=root)
+    ready = [_ready(entrant, name, topology, work.groups[0].ranks, Forwarding(forward)) for entrant in entrants]
     clock = meter or Meter(stop or (Gap(0.01) | Seconds(30)))
     made = make_plan(topology, work, forward=forward, seed=seed, meter=clock)
     results: list[Result] = []
@@ -77,6 +101,11 @@ def compare(
         if report is not None:
             report(f"simulating {title(name)} of {format_size(size)} (Ctrl-C keeps the sizes so far)")
         results.append(Result("trees", size, best_schedule(made, size, options, MOST_SENDS)[1].finish))
+        for entrant in ready:
+            if entrant.low <= size <= (entrant.high or size):
+                results.append(Result(entrant.name, size, simulate(_scaled(entrant.schedule, size), options).finish))
+            else:
+                skipped.append((f"{entrant.name} at {format_size(size)}", "it is not for messages of that size"))
         for method in algorithms_for(name):
             if method in dict(skipped):
                 continue
@@ -87,6 +116,33 @@ def compare(
                 skipped.append((method, str(error)))
     assert work.objective is Objective.SLOWEST
     return Comparison(name, len(group.ranks), made.bound, latency_bound(topology, work), tuple(results), tuple(skipped))
+
+
+def _ready(
+    entrant: Entrant, collective: str, topology: Topology, ranks: tuple[int, ...], forwarding: Forwarding
+) -> Entrant:
+    """The entrant on the fabric; its own routes are kept where they are on these ranks of the same fabric."""
+    made = entrant.schedule
+    if made.contract.collective != collective:
+        problem = f"it is {title(made.contract.collective)}, and {title(collective)} is compared"
+        raise InputError(problem, where=entrant.name)
+    if made.ranks != len(ranks):
+        problem = f"it is for {made.ranks} ranks, and {len(ranks)} take part"
+        raise InputError(problem, where=entrant.name, hint="name the ranks (--ranks)")
+    if made.size == 0:
+        raise InputError("it moves no bytes", where=entrant.name)
+    validate(made, depth=None)
+    if made.topology != topology or made.nodes != ranks:
+        made = routed(made, topology, ranks, forwarding=forwarding)
+    return replace(entrant, schedule=made)
+
+
+def _scaled(schedule: Schedule, size: int) -> Schedule:
+    """The same sends of a message of so many bytes, chunks rounded up to whole bytes."""
+    whole = schedule.size
+    return replace(
+        schedule, chunk_size=np.array([-(-int(chunk) * size // whole) for chunk in schedule.chunk_size], np.int64)
+    )
 
 
 def usual_choice(plan: Plan, options: Options | None = None) -> Result | None:

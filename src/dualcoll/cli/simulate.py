@@ -14,7 +14,9 @@ from dualcoll.cli.workload import Ranks, Root
 from dualcoll.errors import InputError
 
 if TYPE_CHECKING:
+    from dualcoll._api.comparing import Entrant
     from dualcoll.simulation import Options
+    from dualcoll.topology.model import Topology
 
 __all__ = ["compare", "simulate"]
 
@@ -131,6 +133,12 @@ def compare(
     concurrency: Concurrency = None,
     reduction_speed: Reduction = None,
     protocol: Protocol = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with", metavar="FILE", help="Also a schedule or program (MSCCL XML, MSCCL++ plan); again for more."
+        ),
+    ] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Save every result.")] = None,
     gpu: Gpu = None,
     nic: Nic = None,
@@ -140,7 +148,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Simulate the proved plan and every classical algorithm at every size: who wins where, and what the bound leaves."""
-    writable(csv_file, "--csv", topology)
+    writable(csv_file, "--csv", topology, *(files or ()))
     assumed = _options(mode, coupling, store_and_forward, depth, overhead, concurrency, reduction_speed, protocol)
     from dualcoll._api import compare as run
     from dualcoll.cli.searching import interruptible
@@ -150,6 +158,7 @@ def compare(
 
     stop = Stop(gap=parse_fraction(gap), seconds=seconds)
     fabric = load(topology, gpu, nic, pcie, cpu, rates)
+    entrants = [_entrant(file, None if ranks else fabric, assumed) for file in files or ()]
     with status_line() as line:
         meter = Meter(stop, on_line(line))
         with interruptible(meter):
@@ -164,6 +173,7 @@ def compare(
                 options=assumed,
                 report=line,
                 meter=meter,
+                entrants=entrants,
             )
     if csv_file is not None:
         from dualcoll.files import atomic_write
@@ -175,6 +185,27 @@ def compare(
         show_lines(comparison_text(found))
     if csv_file is not None:
         say(f"saved {csv_file}")
+
+
+def _entrant(file: Path, fabric: Topology | None, options: Options) -> Entrant:
+    """A file that takes part; programs keep the routes of the file beside them where it is of this fabric."""
+    from dualcoll._api.comparing import Entrant
+    from dualcoll.cli.documents import AUTO, kind_of, schedule_from
+
+    kind = kind_of(file)
+    low, high = 0, 0
+    if kind == "msccl":
+        from dualcoll.lowering.msccl.read import read_msccl
+
+        program = read_msccl(file)
+        low, high = program.min_bytes or 0, program.max_bytes or 0
+    elif kind == "mscclpp":
+        from dualcoll.lowering.mscclpp import read_plan
+
+        plan = read_plan(str(file))
+        low, high = plan.min_size, plan.max_size
+    made = schedule_from(file, None, AUTO, options, fabric if kind in ("msccl", "mscclpp", "sccl") else None)
+    return Entrant(file.name, made, low, high)
 
 
 def _options(
