@@ -223,7 +223,7 @@ class _Writer:
             if abs(speed * MBPS - port) > 1e-6 * port:
                 raise InputError(f"a port of {format_bandwidth(port)} is no whole number of Mb/s", where="ports")
             attributes: dict[str, object] = {
-                "name": f"net{self.nets}",
+                "name": names[number - 1] if name and len(names) == len(ports) else f"net{self.nets}",
                 "dev": self.nets,
                 "speed": speed,
                 "port": number,
