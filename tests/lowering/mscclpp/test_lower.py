@@ -141,7 +141,7 @@ def test_uneven_chunks() -> None:
     builder.extend([0, 0, 0], [1, 1, 1], [0, 1, 2])
     plan = from_schedule(builder.build())
     assert [op.src[0].size for op in plan.gpus[0].blocks[0].ops if op.name == "put"] == [2, 2, 1]
-    assert plan.notes == ("chunks are rounded to equal ones, by which one becomes 0.000933 % larger than it was",)
+    assert plan.notes == ("chunks are rounded to equal ones, by which one becomes 1.5e-05 larger than it was",)
 
 
 def test_empty_chunks() -> None:
@@ -207,9 +207,9 @@ def uneven_shards() -> Schedule:
     return builder.build()
 
 
-def too_many() -> Schedule:
-    builder = ScheduleBuilder(make_contract("broadcast", 2, pieces=4096), 64)
-    builder.extend(0, 1, np.arange(4096))
+def too_many(pieces: int) -> Schedule:
+    builder = ScheduleBuilder(make_contract("broadcast", 2, pieces=pieces), 64)
+    builder.extend(0, 1, np.arange(pieces))
     return builder.build()
 
 
@@ -219,7 +219,12 @@ REFUSED = {
     "MSCCL++ plans have no buffers for several groups; it has AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, among "
     "all ranks": two_groups,
     "contract: shards of 64 B to 128 B; MSCCL++ plans have shards of one size": uneven_shards,
-    "schedule: rank 0 needs 274 thread blocks, and 108 can run at once; use fewer chunks, trees or channels": too_many,
+    "schedule: rank 0 needs 134 thread blocks, and 108 can run at once; use fewer chunks, trees or channels": lambda: (
+        too_many(2000)
+    ),
+    "schedule: 4096 sends are more than 108 thread blocks of a GPU can do; use fewer chunks, trees or channels": (
+        lambda: too_many(4096)
+    ),
 }
 
 

@@ -29,8 +29,8 @@ def test_sends() -> None:
     assert [tuple(map(int, row)) for row in table] == [
         (1, 0, 0, Op.REDUCE, 0),
         (0, 1, 0, Op.COPY, 0),
-        (0, 1, 1, Op.REDUCE, 0),
-        (1, 0, 1, Op.COPY, 0),
+        (0, 1, 1, Op.REDUCE, 1),
+        (1, 0, 1, Op.COPY, 1),
     ]
     assert schedule.chunk_size.tolist() == [2048, 2048]
 
