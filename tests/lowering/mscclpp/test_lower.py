@@ -213,7 +213,7 @@ def too_many(pieces: int) -> Schedule:
     return builder.build()
 
 
-REFUSED = {
+REFUSED: dict[str, Callable[[], Schedule]] = {
     "MSCCL++ plans have no buffers for Gather; it has AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, among all "
     "ranks": lambda: direct_gather(4, 1024),
     "MSCCL++ plans have no buffers for several groups; it has AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, among "
