@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dualcoll.time_expanded.problem import EpochSchedule
+from dualcoll.time_expanded.problem import EpochSchedule, kept_arrival
 
 __all__ = ["NOTHING", "SOURCE", "Hop", "feeds", "hops", "pruned", "useful"]
 
@@ -77,12 +77,7 @@ def _feed_at_once(
 
 
 def _kept(starts: list[int], came: list[int], epoch: list[int], arrival: list[int]) -> int:
-    """The first arrival that can stay, so that every start still has one by its epoch."""
-    kept = 0
-    for j, s in enumerate(starts[: max(0, len(came) - 1)]):
-        if arrival[came[j + 1]] > epoch[s]:
-            kept = j + 1
-    return max(kept, len(starts) + 1 - len(came)) if len(starts) >= len(came) else kept
+    return kept_arrival([arrival[by] for by in came], [epoch[s] for s in starts])
 
 
 def useful(schedule: EpochSchedule) -> Flags:

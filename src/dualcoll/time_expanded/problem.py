@@ -5,6 +5,8 @@ Shape letters: R ranks, V vertices, A arcs, C chunks, K epochs, S starts.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +17,7 @@ from dualcoll.collectives.contract import Contract
 from dualcoll.errors import InputError
 from dualcoll.time_expanded.network import FAR, Network
 
-__all__ = ["FOREVER", "Count", "EpochSchedule", "Problem"]
+__all__ = ["FOREVER", "Count", "EpochSchedule", "Problem", "kept_arrival"]
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
@@ -137,7 +139,11 @@ class EpochSchedule:
         return self.epoch + self.problem.network.delay[self.arc]
 
     def delivered(self) -> Ints:
-        """The epoch in which each rank first holds each chunk, int64 (C, R); -1 where it never does."""
+        """The epoch from which each rank has each chunk for good, int64 (C, R); -1 where it never does.
+
+        A rank that does not copy has what it passes on only until then: for one that wants the chunk, the arrival that it keeps
+        counts.
+        """
         problem = self.problem
         far = np.iinfo(np.int64).max
         first = np.full((problem.chunks, problem.network.ranks), far)
@@ -146,7 +152,26 @@ class EpochSchedule:
         head = problem.network.head[self.arc]
         ends = np.flatnonzero(head < problem.network.ranks)
         np.minimum.at(first, (self.chunk[ends], head[ends]), self.arrival[ends].astype(np.int64))
+        for (chunk, rank), came, left in self._passed_on():
+            kept = kept_arrival(came, left)
+            first[chunk, rank] = came[kept] if kept < len(came) else far
         return np.where(first == far, -1, first)
+
+    def _passed_on(self) -> list[tuple[tuple[int, int], list[int], list[int]]]:
+        """What a rank wants, does not copy, and sends all the same: (chunk, rank), arrivals and starts in order of time."""
+        problem, network = self.problem, self.problem.network
+        if network.copies[: network.ranks].all():
+            return []
+        wants = problem.wants() & ~network.copies[: network.ranks]
+        tail, head = network.tail[self.arc].tolist(), network.head[self.arc].tolist()
+        came: dict[tuple[int, int], list[int]] = defaultdict(list)
+        left: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for s, chunk in enumerate(self.chunk.tolist()):
+            if tail[s] < network.ranks and wants[chunk, tail[s]]:
+                left[chunk, tail[s]].append(int(self.epoch[s]))
+            if head[s] < network.ranks and wants[chunk, head[s]]:
+                came[chunk, head[s]].append(int(self.arrival[s]))
+        return [(place, sorted(came[place]), left[place]) for place in left]
 
     @property
     def finish(self) -> int:
@@ -158,3 +183,19 @@ class EpochSchedule:
     def seconds(self) -> float:
         """The makespan in seconds."""
         return self.finish * self.problem.network.epoch
+
+
+def kept_arrival(came: Sequence[int], left: Sequence[int]) -> int:
+    """Which arrival a vertex that does not copy keeps: the first that can stay, so that every start still has one by its epoch.
+
+    Args:
+        came, left: epochs of arrivals and of starts, in order of time.
+
+    Returns:
+        Its position; the number of arrivals where the only one has left.
+    """
+    kept = 0
+    for j, epoch in enumerate(left[: max(0, len(came) - 1)]):
+        if came[j + 1] > epoch:
+            kept = j + 1
+    return max(kept, len(left) + 1 - len(came)) if len(left) >= len(came) else kept
