@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from dualcoll.schedules.builder import ScheduleBuilder
 from dualcoll.schedules.ir import Schedule
 from dualcoll.schedules.ops import Op
 from dualcoll.topology.catalog import catalog
+from dualcoll.topology.model import Kind, Link, Node, Topology
 
 CORPUS = Path("/work/shared/corpus/nccl_graph_xml")
 
@@ -73,6 +75,17 @@ def test_plan() -> None:
     assert sorted(graph.channels) == [(0, 1, 2, 3), (0, 3, 2, 1)]
     with pytest.raises(InputError, match="neither a ring nor a chain of all 4 ranks; use MSCCL XML"):
         graph_of_plan(plan(topology, "allreduce", size="1M"))
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reducescatter"])
+def test_plan_of_turned_chains(collective: str) -> None:
+    """On a one-way ring a plan has one chain for each rank, which together are the ring; without one of them they are not."""
+    nodes = tuple(Node(f"g{i}", Kind.GPU, box="b") for i in range(4))
+    topology = Topology(nodes, tuple(Link(i, (i + 1) % 4, 10e9) for i in range(4)))
+    made = plan(topology, collective, size="1M", forward="all")
+    assert graph_of_plan(made) == Graph(Shape.RING, ((0, 1, 2, 3),), 10e9)
+    with pytest.raises(InputError, match="do not carry the same from every rank"):
+        graph_of_plan(replace(made, trees=made.trees[1:]))
 
 
 @pytest.mark.parametrize(
