@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,12 @@ from dualcoll.files import atomic_write, read_bytes, read_stream
 from dualcoll.topology import cluster, native
 from dualcoll.topology.catalog import catalog, entries
 from dualcoll.topology.devices import Rates
-from dualcoll.topology.importers import ImportOptions, import_topology, sniff
+from dualcoll.topology.importers import PLANNERS, ImportOptions, import_topology, sniff
 from dualcoll.topology.model import Topology
 from dualcoll.topology.native import topology_from_dict, topology_to_dict
 from dualcoll.topology.source_text import SourceText
 
-__all__ = ["read_topology", "topology_from_dict", "topology_to_dict", "write_topology"]
+__all__ = ["read_topology", "split_name", "topology_from_dict", "topology_to_dict", "write_topology"]
 
 _NATIVE = re.compile(rb"""\bformat["']?\s*:\s*["']?dualcoll\.""")
 _SUFFIXES = {".yaml", ".yml", ".json"}
@@ -32,7 +33,8 @@ def read_topology(source: str | Path, options: ImportOptions | None = None) -> T
     """The fabric in a file, or of that name in the catalogue.
 
     Args:
-        source: a path; ``"-"`` for standard input; or a name such as ``"dgx-h100:boxes=4"``. A file goes before a name.
+        source: a path, of a TACCL or TE-CCL file with keys behind it (docs/planner-files.md); ``"-"`` for standard input; or a
+            name such as ``"dgx-h100:boxes=4"``. A file goes before a name.
         options: what an imported file does not say.
 
     Raises:
@@ -53,6 +55,9 @@ def read_topology(source: str | Path, options: ImportOptions | None = None) -> T
         found = False
     if found:
         return _parse(read_bytes(path), text, options, path.parent)
+    file, behind = split_name(text)
+    if behind:
+        return _parse(read_bytes(file), file, replace(options, behind=behind), Path(file).parent)
     if named is not None:
         if options != ImportOptions(rates=options.rates):
             raise InputError(
@@ -65,6 +70,15 @@ def read_topology(source: str | Path, options: ImportOptions | None = None) -> T
             return catalog(text, rates=options.rates)
         return catalog(text)
     raise InputError(f"{text[:200]!r} is neither a file nor a name of the catalogue", hint=_advice(text))
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """A file's name, and the keys behind it: ``topo.json:boxes=2``. No keys if it names no file so."""
+    name, _, behind = text.rpartition(":")
+    with suppress(OSError, ValueError):
+        if "=" in behind and not Path(text).exists() and Path(name).is_file():
+            return name, behind
+    return text, ""
 
 
 def _advice(text: str) -> str:
@@ -80,9 +94,11 @@ def _parse(data: bytes, where: str, options: ImportOptions, folder: Path) -> Top
         should_be_native = Path(where).suffix.lower() in _SUFFIXES
         if not _is_utf8(data) and (should_be_native or sniff(data) is None):
             raise InputError("it is not UTF-8 text", where=where, hint="save it as UTF-8")
-        if should_be_native:
+        if should_be_native and sniff(data) not in PLANNERS:
             raise InputError("it has no format", where=where, hint=f"begin a topology with `format: {native.FORMAT}`")
         return import_topology(data, where, options)
+    if options.behind:
+        raise InputError("nothing is read behind the name of a native file", where=f"{where}:{options.behind[:60]}")
     if options != ImportOptions():
         raise InputError(
             "GPU, NIC, PCIe, CPU and rates from outside are for imported files; this one is native", where=where

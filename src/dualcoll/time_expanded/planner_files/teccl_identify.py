@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from dualcoll.errors import InputError
-from dualcoll.time_expanded.planner_files.teccl_fabrics import FabricName, teccl_fabric
 from dualcoll.time_expanded.planner_files.teccl_flows import TecclFlow
+from dualcoll.topology.importers.teccl_fabrics import FabricName, teccl_fabric
 from dualcoll.topology.model import Kind, Topology
 
 __all__ = ["identified"]

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import BeforeValidator, ConfigDict
 
-from dualcoll.collectives.contract import make_contract
+from dualcoll.collectives.request import make_workload
 from dualcoll.errors import InputError
 from dualcoll.files import read_bytes
-from dualcoll.progress import Stop
-from dualcoll.time_expanded.network import FASTEST, SLOWEST, Clock, make_network
-from dualcoll.time_expanded.planner_files.teccl_fabrics import FabricName, teccl_fabric
-from dualcoll.time_expanded.task import Task, task_of
-from dualcoll.topology.forms import Flag, Form, Ratio, Text, Whole, filled
+from dualcoll.time_expanded.network import FASTEST, SLOWEST, Clock
+from dualcoll.time_expanded.task import Task, make_task
+from dualcoll.topology.forms import Flag, Form, Ratio, Whole, filled
+from dualcoll.topology.importers.teccl import FabricForm, named_fabric
+from dualcoll.topology.importers.teccl_fabrics import FabricName
 from dualcoll.topology.model import Topology
 from dualcoll.topology.source_text import SourceText
 from dualcoll.units import format_time
@@ -46,23 +45,6 @@ class _Loose(Form):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-class TopologyForm(_Loose):
-    """``TopologyParams``."""
-
-    name: Text = "DGX1"
-    chassis: Whole = 1
-    chunk_size: Ratio = 1.0
-    alpha: tuple[Ratio, Ratio] | None = None
-    side_length: Whole | None = None
-
-
-class GurobiForm(_Loose):
-    """``GurobiParams``: what a search here has too; the rest is Gurobi's own."""
-
-    time_limit: Ratio = 2.0
-    mip_gap: Ratio = 1e-4
-
-
 class InstanceForm(_Loose):
     """``InstanceParams``: what says something about the schedule."""
 
@@ -77,14 +59,13 @@ class InstanceForm(_Loose):
     switch_copy: Flag = True
     switch_to_gpu_link_on: Flag = False
     objective_type: Whole = 3
-    solution_method: Whole = 1
 
 
 class InputForm(_Loose):
     """A whole file."""
 
-    TopologyParams: TopologyForm
-    GurobiParams: GurobiForm = GurobiForm()
+    TopologyParams: FabricForm
+    GurobiParams: _Loose = _Loose()
     InstanceParams: InstanceForm = InstanceForm()
 
 
@@ -92,8 +73,9 @@ _GUROBI = (
     *("feasibility_tol", "intfeas_tol", "optimality_tol", "output_flag", "log_file", "log_to_console", "mip_focus"),
     *("crossover", "method", "heuristics", "presolve", "solution_limit"),
 )
+_STOP = ("time_limit", "mip_gap")
 _OUTPUT = ("debug", "debug_output_file", "schedule_output_file", "lower", "lower_xml")
-_UNUSED = ("epsilon", "warmstart", "symmetry")
+_UNUSED = ("epsilon", "warmstart", "symmetry", "solution_method")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +87,6 @@ class TecclInput:
         collective: ``allgather`` or ``alltoall``. chunk: bytes. chunks: of each rank's shard, or of each pair of ranks.
         clock: how time is cut.
         horizon: most epochs, if there is a limit.
-        stop: the solver's time limit and gap.
         objective: ``makespan``; ``reads``, the sum of completion times; or ``rounds``, TE-CCL's A*.
         notes: what to know.
     """
@@ -117,7 +98,6 @@ class TecclInput:
     chunks: int
     clock: Clock
     horizon: int | None
-    stop: Stop
     objective: Objective
     notes: tuple[str, ...]
 
@@ -141,32 +121,25 @@ def read_teccl_input(path: str | Path, *, published: bool = False) -> TecclInput
         raise error.within(where) from None
 
 
-def teccl_task(given: TecclInput) -> Task:
+def teccl_task(given: TecclInput, clock: Clock | None = None) -> Task:
     """The task of an input, on its fabric.
 
+    Args:
+        given: the input. clock: how time is cut, if not as there.
+
     Raises:
-        InputError: as :func:`~dualcoll.time_expanded.network.make_network` does.
+        InputError: as :func:`~dualcoll.time_expanded.task.make_task` does.
     """
-    contract = make_contract(given.collective, len(given.topology.ranks), pieces=given.chunks)
-    network = make_network(given.topology, given.chunk, clock=given.clock)
-    return task_of(contract, np.full(contract.chunks, given.chunk), network)
+    ranks = len(given.topology.ranks)
+    size = given.chunk * given.chunks * ranks  # of an allgather's result, or of what a rank sends to all
+    work = make_workload(given.topology, given.collective, size=size)
+    return make_task(given.topology, work, chunk=given.chunk, clock=clock or given.clock)
 
 
 def _input(form: InputForm, published: bool) -> TecclInput:
     given, instance = form.TopologyParams, form.InstanceParams
-    alpha, side = given.alpha or (0.0, 0.0), 4 if given.side_length is None else given.side_length
-    fabric = FabricName(given.name, given.chassis, alpha, side)
-    notes = _unread(form)
-    try:
-        built, topology = teccl_fabric(fabric), teccl_fabric(fabric, published=published)
-    except InputError as error:
-        raise error.within("TopologyParams") from None
-    if not published:
-        notes += [f"TE-CCL's code builds another fabric: {fault}" for fault in built.notes]
-    if given.alpha is not None and fabric.name in ("DGX2", "NDv2"):
-        notes.append(f"TopologyParams: alpha: {fabric.name} has latencies of its own, in TE-CCL too")
-    if given.side_length is not None and fabric.name != "Mesh":
-        notes.append(f"TopologyParams: side_length: {fabric.name} has none")
+    fabric, topology, notes = named_fabric(given, published=published)
+    notes = [*_unread(form), *(topology.notes if published else ()), *notes]
     chunk = round(given.chunk_size * GB)
     if chunk < 1:
         raise InputError(f"a chunk of {given.chunk_size!r} GB is no byte", where="TopologyParams: chunk_size")
@@ -174,18 +147,21 @@ def _input(form: InputForm, published: bool) -> TecclInput:
         notes.append(f"TopologyParams: chunk_size: {given.chunk_size * GB:g} bytes are taken as {chunk}")
     _one_of("collective", instance.collective, 2)
     _one_of("objective_type", instance.objective_type, 4)
-    _one_of("solution_method", instance.solution_method, 2)
     collective = ("allgather", "alltoall")[instance.collective - 1]
+    if instance.objective_type in (3, 4):
+        wish = "the sum of completion times" if instance.objective_type == 3 else "rounds"
+        notes.append(f"InstanceParams: objective_type: {wish}; here the least makespan is sought")
+    if instance.num_epochs is not None:
+        notes.append(f"InstanceParams: num_epochs: {instance.num_epochs} at most; here the fewest are sought")
     objectives: tuple[Objective, ...] = ("makespan", "makespan", "reads", "rounds")
     return TecclInput(
         fabric=fabric,
         topology=topology,
         collective=collective,
         chunk=chunk,
-        chunks=_chunks(instance, collective, len(topology.ranks), notes),
+        chunks=_chunks(instance),
         clock=_clock(instance, topology, chunk, notes),
         horizon=_horizon(instance),
-        stop=_stop(form.GurobiParams),
         objective=objectives[instance.objective_type - 1],
         notes=tuple(notes),
     )
@@ -194,9 +170,9 @@ def _input(form: InputForm, published: bool) -> TecclInput:
 def _unread(form: InputForm) -> list[str]:
     """A note for keys that change nothing, by reason."""
     notes = []
-    gurobi = dict.fromkeys(_GUROBI, "Gurobi's own")
+    gurobi = dict.fromkeys(_GUROBI, "Gurobi's own") | dict.fromkeys(_STOP, "say it with --seconds and --gap")
     instance = dict.fromkeys(_OUTPUT, "what TE-CCL writes") | dict.fromkeys(_UNUSED, "how TE-CCL searches")
-    parts: tuple[tuple[str, _Loose, dict[str, str]], ...] = (
+    parts: tuple[tuple[str, Form, dict[str, str]], ...] = (
         ("", form, {}),
         ("TopologyParams: ", form.TopologyParams, {}),
         ("GurobiParams: ", form.GurobiParams, gurobi),
@@ -215,23 +191,11 @@ def _one_of(key: str, value: int, most: int) -> None:
         raise InputError(f"{value} is not known", where=f"InstanceParams: {key}", hint=f"use 1 to {most}")
 
 
-def _chunks(instance: InstanceForm, collective: str, ranks: int, notes: list[str]) -> int:
-    """Chunks of a shard; an alltoall's are counted per GPU there, for all others together."""
-    where = "InstanceParams: num_chunks"
+def _chunks(instance: InstanceForm) -> int:
+    """Chunks of a rank's shard, or of each pair of ranks in an alltoall."""
     if instance.num_chunks < 1:
-        raise InputError(f"{instance.num_chunks} chunks", where=where, hint="use 1 or more")
-    if collective == "allgather":
-        return instance.num_chunks
-    pieces, rest = divmod(instance.num_chunks, ranks)
-    if not pieces:
-        raise InputError(
-            f"{instance.num_chunks} chunks of a GPU for {ranks} GPUs",
-            where=where,
-            hint=f"TE-CCL numbers an alltoall's chunks by receiver: use {ranks} or a multiple",
-        )
-    if rest:
-        notes.append(f"{where}: {rest} of {instance.num_chunks} chunks go nowhere, as in TE-CCL")
-    return pieces
+        raise InputError(f"{instance.num_chunks} chunks", where="InstanceParams: num_chunks", hint="use 1 or more")
+    return instance.num_chunks
 
 
 def _clock(instance: InstanceForm, topology: Topology, chunk: int, notes: list[str]) -> Clock:
@@ -247,6 +211,8 @@ def _clock(instance: InstanceForm, topology: Topology, chunk: int, notes: list[s
         raise InputError(
             "epochs of a given length, and no length", where="InstanceParams", hint="give epoch_duration, in seconds"
         )
+    if instance.alpha_epoch_duration_ratio_max <= 0 or instance.epoch_multiplier <= 0:
+        raise InputError("a ratio that is not above 0", where="InstanceParams")
     shortest = min(link.latency for link in topology.links) / instance.alpha_epoch_duration_ratio_max
     if shortest > seconds > 0 and not topology.name.startswith("TE-CCL DGX2"):
         epoch, multiplier = shortest, 1.0
@@ -269,10 +235,3 @@ def _horizon(instance: InstanceForm) -> int | None:
             f"{instance.num_epochs} epochs", where="InstanceParams: num_epochs", hint="use 1 or more, or -1"
         )
     return instance.num_epochs
-
-
-def _stop(form: GurobiForm) -> Stop:
-    try:
-        return Stop(form.mip_gap, form.time_limit * 3600)
-    except InputError as error:
-        raise error.within("GurobiParams") from None

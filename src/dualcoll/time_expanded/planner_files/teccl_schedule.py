@@ -21,7 +21,6 @@ from dualcoll.errors import InputError
 from dualcoll.files import read_bytes
 from dualcoll.time_expanded.check import violations
 from dualcoll.time_expanded.network import Clock
-from dualcoll.time_expanded.planner_files.teccl_fabrics import FabricName, teccl_fabric
 from dualcoll.time_expanded.planner_files.teccl_flows import TecclFlow, read_flows
 from dualcoll.time_expanded.planner_files.teccl_identify import identified
 from dualcoll.time_expanded.planner_files.teccl_input import TecclInput
@@ -30,6 +29,7 @@ from dualcoll.time_expanded.problem import EpochSchedule, Problem
 from dualcoll.time_expanded.solution import Solution
 from dualcoll.time_expanded.task import task_of
 from dualcoll.topology.forms import Form, Ratio, Text, Whole, filled
+from dualcoll.topology.importers.teccl_fabrics import FabricName, teccl_fabric
 from dualcoll.topology.model import Kind, Topology
 from dualcoll.topology.source_text import SourceText
 

@@ -11,10 +11,14 @@ from dualcoll.topology.importers.nccl_xml import import_nccl_xml
 from dualcoll.topology.importers.nvidia_smi import import_nvidia_smi
 from dualcoll.topology.importers.options import ImportOptions
 from dualcoll.topology.importers.rocm_smi import import_rocm_smi
+from dualcoll.topology.importers.taccl import import_taccl, is_taccl
+from dualcoll.topology.importers.teccl import import_teccl, is_teccl
 from dualcoll.topology.importers.topo_matrix import decode_text, find_matrices
 from dualcoll.topology.model import Topology
 
-__all__ = ["ImportOptions", "import_topology", "sniff"]
+__all__ = ["PLANNERS", "ImportOptions", "import_topology", "sniff"]
+
+PLANNERS = ("taccl", "teccl-input")  # JSON files of other planners, which take keys behind their names
 
 _XML_BYTES = 32 * 2**20
 _TEXT_BYTES = 4 * 2**20
@@ -46,6 +50,8 @@ class _Importer:
 
 
 _IMPORTERS = (
+    _Importer("taccl", "TACCL topologies", _TEXT_BYTES, is_taccl, import_taccl),
+    _Importer("teccl-input", "TE-CCL inputs", _TEXT_BYTES, is_teccl, import_teccl),
     _Importer("nccl-xml", "NCCL or RCCL topology XML", _XML_BYTES, _is_nccl_xml, import_nccl_xml),
     _Importer("rocm-smi-topo", "rocm-smi --showtopo", _TEXT_BYTES, _is_rocm_smi, import_rocm_smi),
     _Importer("nvidia-smi-topo", "nvidia-smi topo -m", _TEXT_BYTES, _is_nvidia_smi, import_nvidia_smi),
@@ -74,6 +80,8 @@ def import_topology(data: bytes, where: str, options: ImportOptions) -> Topology
         )
     if len(data) > importer.most_bytes:
         raise InputError(f"{len(data)} bytes are too many", where=where, hint=f"at most {importer.most_bytes} are read")
+    if options.behind and importer.name not in PLANNERS:
+        raise InputError(f"nothing is read behind the name of {importer.title}", where=f"{where}:{options.behind[:60]}")
     try:
         return importer.read(data, where, options)
     except InputError as error:

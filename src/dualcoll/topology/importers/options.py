@@ -22,6 +22,8 @@ __all__ = [
     "NicChoice",
     "Pcie",
     "counted",
+    "keys_behind",
+    "no_flag",
     "refuse_unknown",
     "unused_flags",
 ]
@@ -41,6 +43,7 @@ class ImportOptions:
         cpu: bandwidth between two CPU sockets, such as ``40GB/s``.
         rates: whose figures the links get.
         found: names of those that this machine said, not the user: they may be of no use.
+        behind: what stands behind the file's name, ``boxes=2,scale=10``; of files of other planners.
     """
 
     gpu: str | None = None
@@ -49,6 +52,7 @@ class ImportOptions:
     cpu: str | None = None
     rates: Rates = Rates.NOMINAL
     found: frozenset[str] = frozenset()
+    behind: str = ""
 
 
 def unused_flags(options: ImportOptions, reasons: Mapping[str, str | None]) -> list[str]:
@@ -62,6 +66,34 @@ def unused_flags(options: ImportOptions, reasons: Mapping[str, str | None]) -> l
         for name, reason in reasons.items()
         if reason is not None and getattr(options, name) is not None and name not in options.found
     ]
+
+
+def no_flag(options: ImportOptions, reason: str) -> list[str]:
+    """The notes for an input that has no use for any of the flags."""
+    notes = unused_flags(options, dict.fromkeys(("gpu", "nic", "pcie", "cpu"), reason))
+    if options.rates is not Rates.NOMINAL:
+        notes.append(f"--rates {options.rates} changed nothing: {reason}")
+    return notes
+
+
+def keys_behind(options: ImportOptions, known: Mapping[str, str]) -> dict[str, str]:
+    """What stands behind the file's name, by key.
+
+    Args:
+        known: the keys that there are, and what each may be.
+
+    Raises:
+        InputError: an item that is not ``key=value``, a key that is not known, or one given twice.
+    """
+    given: dict[str, str] = {}
+    for item in options.behind.split(",") if options.behind.strip() else ():
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or key not in known or not value or key in given:
+            problem = f"{key[:60]} is given twice" if key in given else f"cannot read {item[:60]!r}"
+            hint = ", ".join(f"{name}={what}" for name, what in known.items())
+            raise InputError(problem, where="behind the file's name", hint=f"it takes {hint}")
+        given[key] = value
+    return given
 
 
 def refuse_unknown(ids: Iterable[str], known: Iterable[str], what: str, where: str) -> None:

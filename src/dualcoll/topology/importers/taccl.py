@@ -8,43 +8,66 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import ConfigDict
 
 from dualcoll.errors import InputError
-from dualcoll.files import read_bytes
-from dualcoll.time_expanded.planner_files.teccl_fabrics import DGX1_CABLES
 from dualcoll.topology.draft import Draft, check_size
 from dualcoll.topology.forms import Form, Ratio, Text, Whole, filled
+from dualcoll.topology.importers.options import ImportOptions, keys_behind, no_flag
+from dualcoll.topology.importers.teccl import has_keys
+from dualcoll.topology.importers.teccl_fabrics import DGX1_CABLES
 from dualcoll.topology.model import Kind, Link, Topology
 from dualcoll.topology.source_text import SourceText
-from dualcoll.units import format_size
+from dualcoll.units import format_size, parse_size
 
-__all__ = ["STRUCTURES", "TacclOptions", "read_taccl"]
+__all__ = ["STRUCTURES", "import_taccl", "is_taccl"]
 
 STRUCTURES = {"DGX2": 16, "NDv2": 8}  # GPUs of a box
 MB = 10**6
 US = 1e-6
-MAX_BYTES = 2**24
 _SIZES = {"KB": MB / 1024, "MB": float(MB), "GB": MB * 1024.0}
 
 
+KEYS = ({"gpus_per_node", "alpha", "node_betas_list"}, {"gpus_per_node", "alpha", "betas"})
+BEHIND = {"boxes": "2", "structure": "|".join(STRUCTURES), "scale": "10", "size": "1MB"}
+_WHERE = "behind the file's name"
+
+
 @dataclass(frozen=True, slots=True)
-class TacclOptions:
-    """What a file does not say.
+class _Given:
+    """What a file does not say, from behind its name.
 
     Attributes:
-        nodes: boxes.
+        boxes: how many there are.
         structure: ``DGX2`` or ``NDv2``; by default the one in the file's name, which a file with links does not need.
         scale: by how much the costs are multiplied; 1 by default where they are for 1 MB.
         size: bytes of the chunk that the costs are for; by default what is in the file's name, such as ``_32KB``.
     """
 
-    nodes: int | None = None
-    structure: str | None = None
-    scale: float | None = None
-    size: float | None = None
+    boxes: int
+    structure: str | None
+    scale: float | None
+    size: float | None
+
+    @classmethod
+    def of(cls, options: ImportOptions) -> _Given:
+        given = keys_behind(options, BEHIND)
+        if "boxes" not in given:
+            raise InputError(
+                "a file of one box, and not how many there are", hint="say it behind the file's name: topo.json:boxes=2"
+            )
+        boxes = given["boxes"]
+        if not re.fullmatch("[1-9][0-9]{0,5}", boxes):
+            raise InputError(f"boxes={boxes[:60]}", where=_WHERE, hint="use 1 or more")
+        try:
+            scale = float(given["scale"]) if "scale" in given else None
+        except ValueError:
+            scale = 0.0
+        if scale is not None and not 0 < scale < float("inf"):
+            raise InputError(f"scale={given['scale'][:60]}", where=_WHERE, hint="such as 10 or 100")
+        size = parse_size(given["size"]) if "size" in given else None
+        return cls(int(boxes), given.get("structure"), scale, size)
 
 
 class TacclForm(Form):
@@ -82,65 +105,62 @@ class _Costs:
         return self.size / self.seconds(beta)
 
 
-def read_taccl(path: str | Path, options: TacclOptions | None = None) -> Topology:
+def is_taccl(data: bytes) -> bool:
+    """Whether it is a TACCL topology, by the keys that only such a file has."""
+    return has_keys(data, *KEYS)
+
+
+def import_taccl(data: bytes, where: str, options: ImportOptions) -> Topology:
     """Read a topology file.
 
     GPUs of a DGX2 meet at one switch, those of an NDv2 have the cables of a DGX-1. Where there are several boxes, the NICs of a
     box, each with its part of the GPUs, meet at one network switch.
 
+    Args:
+        data: the file. where: its name, for messages.
+        options: behind the file's name stand ``boxes``, and where needed ``structure``, ``scale`` and ``size``.
+
     Raises:
-        InputError: it is no such file, or something that it does not say was not given; with the flag that says it.
+        InputError: it is no such file, or something that it does not say was not given; with what says it.
     """
-    where = str(path)
-    source = SourceText.parse(read_bytes(path, MAX_BYTES), where)
+    source = SourceText.parse(data, where)
     form = filled(TacclForm, source.data, source.place)
-    try:
-        return _topology(form, options or TacclOptions())
-    except InputError as error:
-        raise error.within(where) from None
-
-
-def _topology(form: TacclForm, options: TacclOptions) -> Topology:
-    if options.nodes is None:
-        raise InputError("a file of one box, whose number it does not say", hint="give --nodes")
-    if options.nodes < 1:
-        raise InputError(f"{options.nodes} boxes", where="--nodes", hint="use 1 or more")
+    given = _Given.of(options)
     notes = [f"without effect: {', '.join(key[:60] for key in form.model_extra)}"] if form.model_extra else []
-    costs = _costs(form, options, notes)
+    costs = _costs(form, given, notes)
     _check_totals(form, notes)
-    check_size(options.nodes * (form.gpus_per_node + 1 + (form.nics_per_node or 0)), 0)
+    check_size(given.boxes * (form.gpus_per_node + 1 + (form.nics_per_node or 0)), 0)
     draft = Draft()
-    boxes = [_box(draft, form, options, costs, box) for box in range(options.nodes)]
-    if options.nodes > 1:
+    boxes = [_box(draft, form, given, costs, box) for box in range(given.boxes)]
+    if given.boxes > 1:
         _network(draft, form, costs, boxes)
-    return draft.topology(f"TACCL {form.name[:60]} x{options.nodes}", tuple(notes))
+    notes += no_flag(options, "a TACCL topology has its own costs")
+    return draft.topology(f"TACCL {form.name[:60]} x{given.boxes}", tuple(notes))
 
 
-def _costs(form: TacclForm, options: TacclOptions, notes: list[str]) -> _Costs:
+def _costs(form: TacclForm, given: _Given, notes: list[str]) -> _Costs:
     named = re.search(r"_([0-9]{1,6})(KB|MB|GB)$", form.name)
-    size = options.size
+    size = given.size
     if size is None:
         if named is None:
             raise InputError(
                 f"name {form.name[:60]!r} does not say which chunk the costs are for",
                 where="name",
-                hint="give --cost-size",
+                hint="say it behind the file's name: size=1MB",
             )
         size = int(named[1]) * _SIZES[named[2]]
     if not size > 0:
-        raise InputError(f"{size!r} bytes", where="--cost-size")
-    scale = options.scale
+        raise InputError("costs for no bytes", where=_WHERE if given.size is not None else "name")
+    scale = given.scale
     if scale is None:
         if size != MB:
             raise InputError(
                 f"its costs are for {format_size(round(size))}, multiplied by a number that it does not say",
                 where="alpha",
-                hint="give --cost-scale, such as 10 or 100: alpha over the latency in us",
+                hint="say it behind the file's name, scale=10 or scale=100: alpha over the latency in us",
             )
         scale = 1.0
-        notes.append("costs are taken as us for 1 MB, not multiplied; --cost-scale says otherwise")
-    if not scale > 0:
-        raise InputError(f"{scale!r} is not above 0", where="--cost-scale")
+        notes.append("costs are taken as us for 1 MB, not multiplied; scale=10 behind the file's name says otherwise")
     return _Costs(size, scale)
 
 
@@ -156,7 +176,7 @@ def _check_totals(form: TacclForm, notes: list[str]) -> None:
             notes.append(f"invbw {total:g} is not alpha + beta = {alpha + beta:g}: alpha and beta are used")
 
 
-def _box(draft: Draft, form: TacclForm, options: TacclOptions, costs: _Costs, box: int) -> list[int]:
+def _box(draft: Draft, form: TacclForm, given: _Given, costs: _Costs, box: int) -> list[int]:
     """One box; its GPUs."""
     latency = costs.seconds(form.alpha)
     if form.gpus_per_node < 1:
@@ -165,7 +185,7 @@ def _box(draft: Draft, form: TacclForm, options: TacclOptions, costs: _Costs, bo
     if form.links:
         _tabled(draft, form, costs, gpus)
         return gpus
-    structure = _structure(form, options)
+    structure = _structure(form, given)
     rates = [costs.rate(beta, "node_betas_list") for beta in form.node_betas_list]
     if form.gpus_per_node != STRUCTURES[structure]:
         raise InputError(
@@ -184,18 +204,18 @@ def _box(draft: Draft, form: TacclForm, options: TacclOptions, costs: _Costs, bo
     return gpus
 
 
-def _structure(form: TacclForm, options: TacclOptions) -> str:
+def _structure(form: TacclForm, given: _Given) -> str:
     named = next((known for known in STRUCTURES if form.name.lower().startswith(known.lower())), None)
-    structure = named if options.structure is None else options.structure
+    structure = named if given.structure is None else given.structure
     known = ", ".join(STRUCTURES)
     if structure is None:
         raise InputError(
             f"it has no links, and name {form.name[:60]!r} names no structure",
             where="name",
-            hint=f"give --structure ({known})",
+            hint=f"say it behind the file's name: structure=NDv2 ({known})",
         )
     if structure not in STRUCTURES:
-        raise InputError(f"{structure[:60]!r} is not known", where="--structure", hint=f"use one of {known}")
+        raise InputError(f"{structure[:60]!r} is not known", where=_WHERE, hint=f"use one of {known}")
     return structure
 
 
@@ -215,7 +235,7 @@ def _tabled(draft: Draft, form: TacclForm, costs: _Costs, gpus: list[int]) -> No
 def _network(draft: Draft, form: TacclForm, costs: _Costs, boxes: list[list[int]]) -> None:
     nics = form.nics_per_node or 0
     if form.remote_alpha is None or form.remote_beta is None or nics < 1:
-        raise InputError("several boxes, and nothing of what joins them", where="remote_beta", hint="use --nodes 1")
+        raise InputError("several boxes, and nothing of what joins them", where="remote_beta", hint="use boxes=1")
     if form.gpus_per_node % nics:
         raise InputError(f"{nics} NICs for {form.gpus_per_node} GPUs", where="nics_per_node")
     rate, latency = costs.rate(form.remote_beta, "remote_beta"), costs.seconds(form.remote_alpha)
