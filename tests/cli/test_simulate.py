@@ -49,7 +49,7 @@ def test_a_plan_becomes_a_schedule_that_is_checked_and_simulated(run: Run, plan_
     assert run("simulate", str(path)).code == 0
     refused = run("simulate", str(path), "--size", "1M")
     assert refused.code == 2
-    assert "--size: a schedule's chunks have their sizes; give the plan instead" in refused.err
+    assert "--size: its chunks have their sizes; give the plan instead" in refused.err
 
 
 def test_links_may_serve_in_the_order_of_the_schedule(run: Run, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_rated_flows_become_a_plan(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--chunks", "8"), "--chunks: a schedule has its chunks; give the plan instead"),
+        (("--chunks", "8"), "--chunks: it has its chunks; give the plan instead"),
         (("--coupling", "tree"), "--coupling: it is of the fluid model; add --mode fluid"),
         (
             ("--mode", "fluid", "--store-and-forward"),

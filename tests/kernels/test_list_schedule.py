@@ -57,8 +57,8 @@ def goods_of(graph: Graph, chunks: list[tuple[int, list[int]]]) -> Goods:
     for c, (source, ranks) in enumerate(chunks):
         wanted[c, ranks] = True
         keeps[c, [source, *ranks]] = True
-    source = np.array([source for source, _ in chunks], np.int64)
-    return Goods(source, np.zeros(len(chunks), np.int64), wanted, keeps)
+    sources = np.array([source for source, _ in chunks], np.int64)
+    return Goods(sources, np.zeros(len(chunks), np.int64), wanted, keeps)
 
 
 def policy(floor: int = 0, relay: bool = True, room: int = -1) -> Policy:

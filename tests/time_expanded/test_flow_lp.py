@@ -141,7 +141,7 @@ def test_refusals() -> None:
         "allgather: chunk 0 has 7 receivers, and a flow makes no copies; "
         "use the model with copies, or forbid copying to ranks and switches": problem_of(dgx1(), 25_000, "allgather"),
         "alltoall: no flow meets all deadlines; allow later deadlines": replace(
-            alltoall, deadline=np.ones(alltoall.chunks)
+            alltoall, deadline=np.ones(alltoall.chunks, np.int32)
         ),
         "alltoall: the demands cannot be met without relays; let ranks relay": problem_of(
             dgx1(), 25_000, clock=Clock(relay=False)
@@ -168,7 +168,7 @@ def test_steady_where_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     found = solved(problem)
     assert found.outcome is Outcome.LIMITED
     assert found.tried == ()
-    assert found.bound <= known.flow.finish <= found.flow.finish <= 1.15 * found.bound
+    assert found.bound <= known.flow.finish <= found.flow.finish <= 1.2 * found.bound
 
 
 def test_best_so_far() -> None:

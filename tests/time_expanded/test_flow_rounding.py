@@ -76,7 +76,7 @@ def test_way_that_no_whole_chunk_takes() -> None:
     """A chunk that would cross one slow capacity twice at once is refused by name."""
     nodes = (Node("a", Kind.GPU), Node("b", Kind.GPU), Node("s", Kind.SWITCH))
     links = (Link(0, 2, 4.0), Link(2, 1, 4.0), Link(1, 0, 4.0))
-    topology = Topology(nodes, links, (SharedCapacity(2.0, (0, 1)),))
+    topology = Topology(nodes, links, (SharedCapacity((0, 1), 2.0),))
     network = make_network(topology, 1, clock=Clock(epoch=0.25))
     problem = Problem(network, Contract("mix", 2, np.zeros(3, np.int32), np.ones(3, np.int32)))
     with pytest.raises(InputError) as refused:

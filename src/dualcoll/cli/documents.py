@@ -62,9 +62,9 @@ def schedule_from(
     """
     kind = kind_of(path)
     if chunks != AUTO and kind != "plan":
-        raise InputError("it has its chunks", where="--chunks", hint="give a plan instead")
+        raise InputError("it has its chunks", where="--chunks", hint="give the plan instead")
     if size is not None and kind not in SIZED and kind is not None:
-        raise InputError("its chunks have their sizes", where="--size", hint="give a plan instead")
+        raise InputError("its chunks have their sizes", where="--size", hint="give the plan instead")
     if topology is not None and kind not in ("msccl", "mscclpp", "sccl"):
         raise InputError("it stands on a fabric of its own", where="--topology")
     if kind == "plan":
