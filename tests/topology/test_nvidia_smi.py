@@ -337,8 +337,8 @@ def test_prose_is_no_matrix() -> None:
     """Text about GPUs is not taken for one."""
     assert sniff(b"GPU0 and GPU1 are joined by NV4\nGPU0: X\n") is None
     assert refusal("hello") == (
-        "f: the format is not recognised; dualcoll reads NCCL or RCCL topology XML, rocm-smi --showtopo, nvidia-smi topo -m "
-        "and its own YAML and JSON"
+        "f: the format is not recognised; dualcoll reads NCCL or RCCL topology XML, rocm-smi --showtopo, nvidia-smi topo -m, "
+        "TACCL topologies, TE-CCL inputs and its own YAML and JSON"
     )
 
 

@@ -28,7 +28,11 @@ def check(
     ],
     topology: Annotated[
         str | None,
-        typer.Option("--topology", metavar="OTHER", help="Hold a plan against this fabric instead of its own."),
+        typer.Option(
+            "--topology",
+            metavar="OTHER",
+            help="Hold a plan against this fabric instead of its own. Of a result of TE-CCL: the input that it was made from.",
+        ),
     ] = None,
     depth: Annotated[
         int, typer.Option("--depth", min=1, metavar="D", help="Of a schedule or MSCCL XML: places of every channel.")
@@ -57,14 +61,14 @@ def check(
         raise InputError("a plan is not read from standard input", where="FILE", hint="name a file")
     kind = kind_of(file)
     _refuse(kind, {"--target": (target, ("msccl",)), "--data": (data, ("schedule", "epochs", "sccl"))})
-    other = None if topology is None else load(topology, gpu, nic, pcie, cpu, rates)
+    other = None if topology is None or kind == "teccl-schedule" else load(topology, gpu, nic, pcie, cpu, rates)
     looks: dict[str | None, Callable[[], Told]] = {
         "schedule": lambda: _schedule(file, depth, data=data),
         "sccl": lambda: _schedule(file, depth, data=data),
         "epochs": lambda: _epochs(file, seconds, data=data),
         "msccl": lambda: _msccl(file, depth, target),
         "mscclpp": lambda: _mscclpp(file),
-        "teccl-schedule": lambda: _teccl(file),
+        "teccl-schedule": lambda: _teccl(file, topology),
     }
     try:
         record, lines = looks.get(kind, lambda: _plan(file, kind, other))()
@@ -161,9 +165,16 @@ def _mscclpp(file: Path) -> Told:
     return {"supported": True, "findings": [], "verdict": report.facts, "notes": list(report.warnings)}, lines
 
 
-def _teccl(file: Path) -> Told:
+def _teccl(file: Path, given: str | None) -> Told:
+    """``given``: the input that the result was made from."""
+    from dualcoll.cli.documents import kind_of
+    from dualcoll.errors import InputError
     from dualcoll.time_expanded import planner_files
 
-    verdict = planner_files.check_teccl_schedule(planner_files.read_teccl_schedule(file))
+    if given is not None and kind_of(given) != "teccl-input":
+        hint = "give the input that the result was made from, or nothing"
+        raise InputError("it is no input of TE-CCL", where=given, hint=hint)
+    asked = None if given is None else planner_files.read_teccl_input(given, published=True)
+    verdict = planner_files.check_teccl_schedule(planner_files.read_teccl_schedule(file, asked))
     lines = [("supported", verdict.text), *(("note" if i == 0 else "", note) for i, note in enumerate(verdict.notes))]
     return {"supported": True, "findings": [], "verdict": verdict.text, "notes": list(verdict.notes)}, lines

@@ -33,8 +33,8 @@ TopologySpec = Annotated[
     str,
     typer.Argument(
         metavar="TOPOLOGY",
-        help="A file (native YAML or JSON, NCCL or RCCL topology XML, `nvidia-smi topo -m` text), `-` for standard input, "
-        "or a catalogue name such as `dgx-h100:boxes=4`.",
+        help="A file (native YAML or JSON, NCCL or RCCL topology XML, `nvidia-smi topo -m` text, TE-CCL input, TACCL "
+        "topology such as `topo.json:boxes=2`), `-` for standard input, or a catalogue name such as `dgx-h100:boxes=4`.",
         show_default=False,
     ),
 ]

@@ -29,7 +29,9 @@ from dualcoll.cli.time_expanded import (
     Resume,
     SwitchCopy,
     Tenants,
+    input_task,
     plan_in_epochs,
+    task_in_epochs,
 )
 from dualcoll.cli.workload import (
     Collective,
@@ -165,16 +167,21 @@ def plan(
     }
     if method == "time-expanded":
         _refuse_rates(routing, max_trees, max_depth, previous, pareto, sharing)
-        fabric = load(topology, gpu, nic, pcie, cpu, rates)
         if tenants is not None and mix is not None:
             raise InputError("--tenants and --mix exclude each other")
-        work = workload_of(fabric, collective, tenants or mix, {**carried, "demand": demand_of(demand)})
+        notes: tuple[str, ...] = ()
+        if collective is None and (tenants or mix) is None and _is_teccl_input(topology):
+            said = {"--size": size, "--ranks": ranks, "--root": root, "--weights": weights, "--demand": demand}
+            said |= {"--groups": groups, "--gpu": gpu, "--nic": nic, "--pcie": pcie, "--cpu": cpu}
+            task, notes = input_task(topology, in_epochs, said, relay=not no_relay)
+        else:
+            fabric = load(topology, gpu, nic, pcie, cpu, rates)
+            work = workload_of(fabric, collective, tenants or mix, {**carried, "demand": demand_of(demand)})
+            task = task_in_epochs(fabric, work, in_epochs, forward=forward, relay=not no_relay)
         plan_in_epochs(
-            fabric,
-            work,
+            task,
             in_epochs,
-            forward=forward,
-            relay=not no_relay,
+            notes=notes,
             seed=seed,
             stop=stop_of(gap, seconds),
             output=output,
@@ -183,6 +190,9 @@ def plan(
         )
         return
     in_epochs.refuse()
+    if collective is None and mix is None and _is_teccl_input(topology):
+        hint = "add --method time-expanded, or name a collective to take the fabric alone"
+        raise InputError("a TE-CCL input asks for a schedule in epochs", where=topology, hint=hint)
     tolerance = _sharing_wishes(sharing, copies, accuracy)
     from dualcoll.reporting.tables import plan_record, plan_text
 
@@ -232,6 +242,13 @@ def plan(
         show_lines(lines)
     for path in filter(None, (output, html)):
         say(f"saved {path}")
+
+
+def _is_teccl_input(topology: str) -> bool:
+    from dualcoll.cli.documents import kind_of
+    from dualcoll.topology.file import split_name
+
+    return kind_of(split_name(topology)[0]) == "teccl-input"
 
 
 def _choice(made: Plan, seconds: float, seed: int) -> Choice | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +38,9 @@ __all__ = [
     "Resume",
     "SwitchCopy",
     "Tenants",
+    "input_task",
     "plan_in_epochs",
+    "task_in_epochs",
 ]
 
 _PANEL = "Method time-expanded"
@@ -145,31 +147,77 @@ class EpochOptions:
         )
 
 
+def task_in_epochs(fabric: Topology, work: Workload, options: EpochOptions, *, forward: str, relay: bool) -> Task:
+    """What the arguments ask for."""
+    from dualcoll._api.time_expanding import task_for
+
+    clock, chunks = options.clock(relay=relay), options.chunks_per_rank or 1
+    return task_for(fabric, work, forward=forward, chunks_per_rank=chunks, clock=clock)
+
+
+def input_task(
+    spec: str, options: EpochOptions, given: Mapping[str, object], *, relay: bool
+) -> tuple[Task, tuple[str, ...]]:
+    """What a TE-CCL input asks for, and what to know of it.
+
+    Args:
+        spec: the file, and perhaps ``:faults=kept`` behind its name. options: of which the input says some itself.
+        given: by flag, what else it says itself.
+
+    Raises:
+        InputError: something is given that the input says.
+    """
+    from dualcoll.time_expanded.planner_files import read_teccl_input, teccl_task
+    from dualcoll.topology.file import split_name
+    from dualcoll.topology.importers.options import ImportOptions
+    from dualcoll.topology.importers.teccl import is_published
+
+    names = ("tenants", "epoch", "multiplier", "chunks_per_rank", "switch_copy", "latent_switches", "ignore_latency")
+    said = {**given} | {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
+    flag = next((flag for flag, value in said.items() if value not in (None, False)), None)
+    if flag is not None:
+        raise InputError("the TE-CCL input says it", where=flag, hint="name a COLLECTIVE to take its fabric alone")
+    path, behind = split_name(spec)
+    found = read_teccl_input(path, published=is_published(ImportOptions(behind=behind)))
+    clock = options.clock(relay=relay)
+    own = found.clock
+    clock = replace(
+        clock,
+        epoch=own.epoch,
+        multiplier=own.multiplier,
+        ignored_latency=own.ignored_latency,
+        latent_switches=own.latent_switches,
+        switch_copy=own.switch_copy,
+        copy=own.copy and clock.copy,
+    )
+    return teccl_task(found, clock), found.notes
+
+
 def plan_in_epochs(
-    fabric: Topology,
-    work: Workload,
+    task: Task,
     options: EpochOptions,
     *,
-    forward: str,
-    relay: bool,
+    notes: tuple[str, ...] = (),
     seed: int,
     stop: Stop,
     output: Path | None,
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Search, tell, and save."""
-    from dualcoll._api.time_expanding import after_failure, replay, task_for
+    """Search, tell, and save. Of a task with a workload; ``notes`` are told too."""
+    from dualcoll._api.time_expanding import after_failure, replay
     from dualcoll._api.time_expanding import tenants as against
     from dualcoll.reporting.epochs import solution_record, solution_text
 
-    clock = options.clock(relay=relay)
-    chunks = options.chunks_per_rank or 1
-    task = task_for(fabric, work, forward=forward, chunks_per_rank=chunks, clock=clock)
+    work = task.workload
+    assert work is not None
     found = _searched(task, options, seed, stop)
     made, trace = replay(found)
     others = against(found, stop=stop, engine=options.engine) if len(work.groups) > 1 else None
     record, lines = solution_record(found, made, trace, others), solution_text(found, made, trace, others)
+    if notes:
+        record["notes"] = list(notes)
+        lines += [("note" if i == 0 else "", note) for i, note in enumerate(notes)]
     if options.fail:
         lost = after_failure(found, options.fail, stop=stop, engine=options.engine, seed=seed)
         record["failed"] = {"names": options.fail, "finish_epochs": lost.finish, "bound_epochs": lost.bound}

@@ -50,11 +50,11 @@ class _Importer:
 
 
 _IMPORTERS = (
-    _Importer("taccl", "TACCL topologies", _TEXT_BYTES, is_taccl, import_taccl),
-    _Importer("teccl-input", "TE-CCL inputs", _TEXT_BYTES, is_teccl, import_teccl),
     _Importer("nccl-xml", "NCCL or RCCL topology XML", _XML_BYTES, _is_nccl_xml, import_nccl_xml),
     _Importer("rocm-smi-topo", "rocm-smi --showtopo", _TEXT_BYTES, _is_rocm_smi, import_rocm_smi),
     _Importer("nvidia-smi-topo", "nvidia-smi topo -m", _TEXT_BYTES, _is_nvidia_smi, import_nvidia_smi),
+    _Importer("taccl", "TACCL topologies", _TEXT_BYTES, is_taccl, import_taccl),
+    _Importer("teccl-input", "TE-CCL inputs", _TEXT_BYTES, is_teccl, import_teccl),
 )
 
 
