@@ -32,7 +32,7 @@ def replayed(task: Task) -> tuple[float, float]:
     """Seconds of the epochs, and of the replay of valid sends that move data right."""
     found = listed(task)
     made = to_schedule(found)
-    validate(made, depth=None)
+    validate(made)
     execute(made, elements=2)
     trace = simulate(made, Options(in_order=True, reduction_speed=task.network.clock.reduction_speed))
     return found.makespan, trace.finish
@@ -111,5 +111,5 @@ def test_holders_that_are_no_ranks() -> None:
     task = make_task(fabric, work, forwarding=Forwarding.ALL)
     made = to_schedule(listed(task))
     assert (made.ranks, made.contract.groups) == (3, ((0, 1),))
-    validate(made, depth=None)
+    validate(made)
     execute(made, elements=2)

@@ -11,7 +11,7 @@ from dualcoll.collectives.demand_matrix import DemandMatrix
 from dualcoll.collectives.request import make_workload
 from dualcoll.collectives.workload import Workload
 from dualcoll.errors import InputError
-from dualcoll.lp.engines import default_engine
+from dualcoll.lp.engines import default_engine, get_engine
 from dualcoll.progress import Gap, Meter, Progress, Seconds, Stop
 from dualcoll.schedules.ir import Schedule
 from dualcoll.simulation import Options, Trace, simulate
@@ -96,7 +96,9 @@ def plan_epochs(
     """
     clock = meter or Meter(stop or Gap(0.0), progress)
     clock.begin()
-    search = Search(clock, default_engine() if engine is None else engine, seed, earliest, tell)
+    name = default_engine() if engine is None else engine
+    get_engine(name)  # said at once, also where the search needs none
+    search = Search(clock, name, seed, earliest, tell)
     return solve(task, search, start=start, bound=_rate_bound(task, clock), priorities=priorities)
 
 

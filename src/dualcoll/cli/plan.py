@@ -12,6 +12,7 @@ import typer
 from dualcoll.cli.options import Cpu, Gpu, Html, Json, Nic, Out, Pcie, RatesName, TopologySpec, load, writable
 from dualcoll.cli.output import say, show_json, show_lines
 from dualcoll.cli.searching import Forward, GapText, Method, SecondsText, Seed, demand_of, searched, stop_of
+from dualcoll.cli.teccl_input import input_task, is_teccl_input
 from dualcoll.cli.time_expanded import (
     Buffer,
     Checkpoint,
@@ -29,7 +30,6 @@ from dualcoll.cli.time_expanded import (
     Resume,
     SwitchCopy,
     Tenants,
-    input_task,
     plan_in_epochs,
     task_in_epochs,
 )
@@ -170,7 +170,7 @@ def plan(
         if tenants is not None and mix is not None:
             raise InputError("--tenants and --mix exclude each other")
         notes: tuple[str, ...] = ()
-        if collective is None and (tenants or mix) is None and _is_teccl_input(topology):
+        if collective is None and (tenants or mix) is None and is_teccl_input(topology):
             said = {"--size": size, "--ranks": ranks, "--root": root, "--weights": weights, "--demand": demand}
             said |= {"--groups": groups, "--gpu": gpu, "--nic": nic, "--pcie": pcie, "--cpu": cpu}
             task, notes = input_task(topology, in_epochs, said, relay=not no_relay)
@@ -190,7 +190,7 @@ def plan(
         )
         return
     in_epochs.refuse()
-    if collective is None and mix is None and _is_teccl_input(topology):
+    if collective is None and mix is None and is_teccl_input(topology):
         hint = "add --method time-expanded, or name a collective to take the fabric alone"
         raise InputError("a TE-CCL input asks for a schedule in epochs", where=topology, hint=hint)
     tolerance = _sharing_wishes(sharing, copies, accuracy)
@@ -242,13 +242,6 @@ def plan(
         show_lines(lines)
     for path in filter(None, (output, html)):
         say(f"saved {path}")
-
-
-def _is_teccl_input(topology: str) -> bool:
-    from dualcoll.cli.documents import kind_of
-    from dualcoll.topology.file import split_name
-
-    return kind_of(split_name(topology)[0]) == "teccl-input"
 
 
 def _choice(made: Plan, seconds: float, seed: int) -> Choice | None:

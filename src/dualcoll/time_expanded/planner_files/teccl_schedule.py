@@ -41,6 +41,7 @@ Floats = NDArray[np.float64]
 GB = 1e9
 MAX_BYTES = 2**28
 IGNORED = 0.1  # TE-CCL's default for alpha_threshold
+FEW = 2**12  # chunks
 EXACT = 1e-6  # relative, of ratios that are to be whole numbers
 FLOWS, PATHS = "7-Flows", "8-Chunk paths"
 _OLDER = {"6-Flows": FLOWS, "7-chunk paths": PATHS}
@@ -234,8 +235,8 @@ def _contract(flows: list[TecclFlow], topology: Topology, cut: bool) -> tuple[Co
         raise InputError(f"node {strange} of {topology.name} is no GPU, and a chunk begins there", where=FLOWS)
     count = len(ranks)
     pieces = 1 + max(flow.chunk // count if cut else flow.chunk for flow in flows)
-    if pieces * count ** (1 + cut) > 2**22:
-        raise InputError(f"chunk {max(flow.chunk for flow in flows)} is too many", where=FLOWS)
+    if pieces * count ** (1 + cut) > max(FEW, 4 * len(flows)):  # each goes over some link
+        raise InputError(f"chunk {max(flow.chunk for flow in flows)} is too many for {len(flows)} flows", where=FLOWS)
     if not cut:
         return make_contract("allgather", count, pieces=pieces), [
             ranks[flow.source] * pieces + flow.chunk for flow in flows
